@@ -1,0 +1,38 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench reproduce clean
+
+# The environment is made anew when the list of dependencies changes.
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	touch $@
+
+demo: $(VENV)/.ready
+	mkdir -p out
+	$(BIN)/livens run double-four-bar --out out/double-four-bar.h5 --force
+	$(BIN)/livens plot out/double-four-bar.h5 --out out
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -q -n 2
+
+reproduce: $(VENV)/.ready
+	$(BIN)/pytest -q -n 2 -m slow tests
+
+bench: $(VENV)/.bench
+	$(BIN)/livens bench
+
+clean:
+	rm -rf $(VENV) out

@@ -1,0 +1,72 @@
+"""livens simulates mechanical systems so that what nature conserves, the simulation conserves.
+
+A model is written once, as energies and constraints in plain Python::
+
+    import livens as lv
+
+    pendulum = lv.System(
+        coordinates="x y",
+        kinetic=lambda v, k: 0.5 * k.m * (v @ v),
+        potential=lambda q, k: k.m * k.g * q[1],
+        constraints=lambda q, k: [0.5 * (q @ q - k.l**2)],
+        parameters=dict(m=1.0, l=1.0, g=9.81),
+    )
+    result = lv.simulate(pendulum, q0=[-1, 0], v0=[0, 0], scheme="livens-em", h=1e-3, t_end=10)
+    result.observe("generalized_energy")
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from livens import math, problems, schemes, symmetry
+    from livens.element import Element
+    from livens.errors import InputError, IntegrationError, Interrupted, LivensError, ModelError
+    from livens.problems.problem import Problem
+    from livens.result import Result
+    from livens.simulation import resume, simulate
+    from livens.storage import load
+    from livens.system import System
+
+#: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
+_HOMES = {
+    "Element": "element",
+    "InputError": "errors",
+    "IntegrationError": "errors",
+    "Interrupted": "errors",
+    "LivensError": "errors",
+    "ModelError": "errors",
+    "Problem": "problems.problem",
+    "Result": "result",
+    "System": "system",
+    "load": "storage",
+    "math": "",
+    "problems": "",
+    "resume": "simulation",
+    "schemes": "",
+    "simulate": "simulation",
+    "symmetry": "",
+}
+__all__ = [
+    "Element", "InputError", "IntegrationError", "Interrupted", "LivensError", "ModelError", "Problem", "Result",
+    "System", "load", "math", "problems", "resume", "schemes", "simulate", "symmetry",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'livens' has no attribute '{name}'")
+    home = _HOMES[name]
+    if not home:
+        return importlib.import_module(f"livens.{name}")
+    value = getattr(importlib.import_module(f"livens.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

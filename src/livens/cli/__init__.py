@@ -1,0 +1,67 @@
+"""The command line. Heavy modules are imported inside the commands, so that ``livens --help`` answers at once."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import livens
+
+app = typer.Typer(
+    name="livens",
+    help="Simulate mechanical systems so that what nature conserves, the simulation conserves.\n\n"
+    "Examples:\n\n"
+    "  livens list problems\n\n"
+    "  livens run double-four-bar --h 1e-3 --t-end 10\n\n"
+    "  livens run spring-pendulum --scheme livens-midpoint --set EA=100 --json\n\n"
+    "  livens plot double-four-bar.h5 --out figures",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"livens {livens.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+) -> None:
+    """Simulate mechanical systems so that what nature conserves, the simulation conserves."""
+
+
+def _commands() -> None:
+    from livens.cli import bench, list_, plot, run
+
+    for module in (run, list_, plot, bench):
+        module.add_to(app)
+
+
+def main() -> None:
+    """Entry point: exit codes 0 done, 2 bad input, 3 the integration failed, 130 stopped by the user."""
+    from livens.errors import InputError, IntegrationError, Interrupted
+
+    try:
+        app()
+    except InputError as error:
+        sys.exit(_say(error, 2))
+    except IntegrationError as error:
+        sys.exit(_say(error, 3))
+    except Interrupted as error:
+        sys.exit(_say(error, 130))
+    except BrokenPipeError:
+        sys.exit(0)  # the reader of a pipe has left
+
+
+def _say(error: BaseException, code: int) -> int:
+    typer.echo(f"livens: {error}", err=True)
+    return code
+
+
+_commands()

@@ -1,0 +1,101 @@
+"""``livens run``: simulate a ready problem and say what was conserved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from livens.result import Result
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("run")(run)
+
+
+def run(
+    problem: Annotated[str, typer.Argument(help="Name of a problem, or with --resume a result file.")],
+    scheme: Annotated[str | None, typer.Option(help="Name of a scheme (livens list schemes).")] = None,
+    h: Annotated[float | None, typer.Option("--h", help="Step size.")] = None,
+    t_end: Annotated[float | None, typer.Option(help="End of the run.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change an option of the problem.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Result file; PROBLEM.h5 if not given.")] = None,
+    every: Annotated[int, typer.Option(help="Store every so many steps.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in a result file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing result file.")] = False,
+    tier: Annotated[str, typer.Option(help="fused (native code) or reference (slow and simple).")] = "fused",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; no file unless --out.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Simulate a ready problem, keep the run in a file, and say what was conserved.
+
+    Example: livens run double-four-bar --h 1e-3 --t-end 10 --set speed=2 --out run.h5
+    """
+    import livens as lv
+    from livens.errors import InputError
+
+    progress = False if quiet or as_json else None
+    if resume:
+        given = {"--scheme": scheme, "--h": h, "--set": set_, "--out": out}
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(f"--resume goes on with the run as it is in the file; {name} cannot be changed")
+        result = lv.resume(problem, t_end=t_end, progress=progress)
+    else:
+        loaded = lv.problems.load(problem, **settings(set_ or []))
+        if out is None and not as_json:
+            out = Path(f"{problem}.h5")
+        result = lv.simulate(
+            loaded, scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, out=out, force=force, progress=progress
+        )
+    if as_json:
+        typer.echo(json.dumps(as_object(result)))
+    elif not quiet:
+        from livens.report import print_report
+
+        print_report(result)
+
+
+def settings(items: list[str]) -> dict[str, Any]:
+    """``name=value`` and ``name=value,value`` from the command line."""
+    from livens.errors import InputError
+
+    chosen: dict[str, Any] = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        try:
+            numbers = [float(part) for part in text.split(",")]
+        except ValueError:
+            numbers = []
+        if not (name and equals and numbers):
+            raise InputError(f"--set must look like name=number (or name=number,number), got '{item}'")
+        chosen[name.strip()] = numbers[0] if len(numbers) == 1 else numbers
+    return chosen
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    """What ``--json`` prints. Drifts are relative; constraints are absolute."""
+    statistics, summary, facts = result.statistics, result.summary, result.facts
+    steps = max(statistics.steps, 1)
+    return {
+        "problem": facts.problem,
+        "scheme": facts.scheme,
+        "h": facts.h,
+        "t_end": facts.t_end,
+        "steps": statistics.steps,
+        "wall_s": statistics.wall_s,
+        "us_per_step": statistics.wall_s / steps * 1e6,
+        "compile_s": statistics.compile_s,
+        "newton_iterations_mean": statistics.newton_iterations / steps,
+        "max_energy_drift": summary.max_energy_drift,
+        "max_energy_increment": summary.max_energy_increment,
+        "max_constraint": summary.max_constraint,
+        "max_velocity_constraint": summary.max_velocity_constraint,
+        "momentum_drift": max(summary.momentum_drift.values(), default=None),
+        "final": {name: getattr(result, name)[-1].tolist() for name in ("q", "v", "p")},
+    }

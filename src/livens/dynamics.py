@@ -1,0 +1,106 @@
+"""What follows from a System as a whole: sums over the elements and their derivatives, in q, v, p, t, k."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.element import ElementModel
+from livens.system import System
+
+
+class Dynamics:
+    """Energies, momenta, constraints of a system and their derivatives, summed over the elements."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        n = system.n
+        self.q, self.v, self.p = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("p", n)
+        self.t, self.k = ca.SX.sym("t"), ca.SX.sym("k", system.parameter_count)
+        parts: dict[ElementModel, ca.Function] = {}
+        self.T, self.V, self.R = ca.SX(0), ca.SX(0), ca.SX(0)
+        self.F, constraints = ca.SX.zeros(n), []
+        for model, index, where in zip(system.models, system.indices, system.parameter_indices, strict=True):
+            if model not in parts:
+                parts[model] = ca.Function(
+                    "element", [model.q, model.v, model.t, model.k], [model.T, model.V, model.R, model.F, model.g]
+                )
+            i = list(index)
+            T, V, R, F, g = parts[model](self.q[i], self.v[i], self.t, self.k[list(where)])
+            self.T, self.V, self.R = self.T + T, self.V + V, self.R + R
+            self.F[i] += F
+            constraints.append(g)
+        self.g = ca.vertcat(*constraints)
+        self.arguments = [self.q, self.v, self.p, self.t, self.k]
+
+    def function(self, expression: Any) -> ca.Function:
+        """Any expression of this object's symbols as a function of (q, v, p, t, k)."""
+        return ca.Function("f", self.arguments, [expression])
+
+    @functools.cached_property
+    def G(self) -> Any:
+        return ca.jacobian(self.g, self.q)
+
+    @functools.cached_property
+    def fibre_derivative(self) -> Any:
+        """``p = dT/dv``."""
+        return ca.gradient(self.T, self.v)
+
+    @functools.cached_property
+    def velocity_constraint(self) -> Any:
+        """The hidden constraint ``dg/dt = G v + dg/dt``."""
+        return ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
+
+    @functools.cached_property
+    def acceleration_system(self) -> tuple[Any, Any]:
+        """Matrix and right-hand side of ``M a + G^T lam = f, G a = -c`` for accelerations and multipliers."""
+        momentum = self.fibre_derivative
+        M = ca.jacobian(momentum, self.v)
+        force = ca.gradient(self.T - self.V, self.q) - ca.gradient(self.R, self.v) + self.F
+        force -= ca.jtimes(momentum, self.q, self.v)
+        hidden = self.velocity_constraint
+        bias = ca.jtimes(hidden, self.q, self.v) + ca.jacobian(hidden, self.t)
+        m = self.system.m
+        matrix = ca.vertcat(ca.horzcat(M, self.G.T), ca.horzcat(self.G, ca.SX(m, m)))
+        return matrix, ca.vertcat(force, -bias)
+
+
+@functools.lru_cache(maxsize=64)
+def dynamics(system: System) -> Dynamics:
+    """The dynamics of a system, derived once."""
+    return Dynamics(system)
+
+
+def is_symmetry(system: System, name: str, parameters: np.ndarray | None = None) -> bool:
+    """Whether a declared symmetry leaves the Lagrangian and the constraints as they are (checked at random states).
+
+    The change of L along ``(xi, D xi v)`` and of g along xi must vanish.
+    """
+    d = dynamics(system)
+    generators = system.momentum_symmetry(name)(d.q)
+    changes = []
+    for j in range(generators.shape[1]):
+        xi = generators[:, j]
+        tangent = ca.jtimes(xi, d.q, d.v)
+        L = d.T - d.V
+        change = ca.dot(ca.gradient(L, d.q), xi) + ca.dot(ca.gradient(L, d.v), tangent)
+        scale = ca.dot(ca.fabs(ca.gradient(L, d.q)), ca.fabs(xi)) + ca.dot(
+            ca.fabs(ca.gradient(L, d.v)), ca.fabs(tangent)
+        )
+        work = ca.dot(d.F - ca.gradient(d.R, d.v), xi)
+        changes.append(ca.horzcat(change, scale))
+        changes.append(ca.horzcat(work, ca.SX(1)))
+        if system.m:
+            changes.append(ca.horzcat(d.G @ xi, ca.fabs(d.G) @ ca.fabs(xi)))
+    table = d.function(ca.vertcat(*changes))
+    k = system.parameter_vector() if parameters is None else parameters
+    random = np.random.default_rng(2)
+    for _ in range(4):
+        q, v, p = (random.uniform(0.5, 1.5, system.n) for _ in range(3))
+        change, scale = np.array(table(q, v, p, 0.3, k)).T
+        if np.any(np.abs(change) > 1e-10 * (scale + 1e-300)):
+            return False
+    return True

@@ -1,0 +1,195 @@
+"""An element: a few coordinates with their energies, constraints and forces. A system is a sum of elements."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError, ModelError
+from livens.parameters import Namespace, Parameters
+
+ModelFunction = Callable[..., Any]
+
+#: What a model function may ask for, by its role.
+_ARGUMENTS = {
+    "kinetic": "qvk",
+    "mass": "qk",
+    "potential": "qtk",
+    "constraints": "qtk",
+    "dissipation": "qvtk",
+    "forces": "qvtk",
+}
+
+
+class Element:
+    """Energies, constraints and forces on a few coordinates of a system.
+
+    `coordinates` are names or indices of the system's coordinates; the model functions see only these, in this order.
+    `parameters` belong to this element; a model function finds them, and the system's, in `k`.
+    Elements that share their functions share their derivatives and compiled code too.
+    """
+
+    def __init__(
+        self,
+        coordinates: Sequence[int | str],
+        *,
+        kinetic: ModelFunction | None = None,
+        mass: ModelFunction | None = None,
+        potential: ModelFunction | None = None,
+        constraints: ModelFunction | None = None,
+        dissipation: ModelFunction | None = None,
+        forces: ModelFunction | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        name: str = "",
+        constraint_names: Sequence[str] | None = None,
+    ) -> None:
+        self.coordinates = tuple(coordinates)
+        self.functions: dict[str, ModelFunction] = {
+            role: function
+            for role, function in {
+                "kinetic": kinetic, "mass": mass, "potential": potential, "constraints": constraints,
+                "dissipation": dissipation, "forces": forces,
+            }.items()
+            if function is not None
+        }  # fmt: skip
+        self.parameters = Parameters(parameters)
+        self.name = name
+        self.constraint_names = tuple(constraint_names) if constraint_names is not None else None
+        for role, function in self.functions.items():
+            if not callable(function):
+                raise ModelError(f"{role} must be a function of {_allowed(role)}, got {function!r}")
+        if "kinetic" in self.functions and "mass" in self.functions:
+            raise ModelError("give either kinetic or mass, not both: mass M stands for the kinetic energy v.M v/2")
+
+
+class ElementModel:
+    """What the model functions of one type of element say, as expressions of local symbols ``q v t k``."""
+
+    def __init__(self, element: Element, shared: Parameters) -> None:
+        n = len(element.coordinates)
+        self.n = n
+        self.q, self.v, self.t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("t")
+        self.k = ca.SX.sym("k", shared.size + element.parameters.size)
+        named = shared.symbols(self.k[: shared.size]) | element.parameters.symbols(self.k[shared.size :])
+        self._given = {
+            "q": m.symbols(self.q),
+            "v": m.symbols(self.v),
+            "t": m.Scalar(self.t),
+            "k": Namespace(named),
+        }
+        self._where = f" of element '{element.name}'" if element.name else ""
+        functions = element.functions
+        self.T = self._kinetic(functions)
+        self.V = self._scalar("potential", functions)
+        self.R = self._scalar("dissipation", functions)
+        self.F = self._forces(functions)
+        self.g = self._constraints(functions)
+        self.m = self.g.numel()
+
+    def _call(self, role: str, function: ModelFunction) -> Any:
+        names = _argument_names(role, function, self._where)
+        try:
+            return function(*(self._given[name] for name in names))
+        except ModelError as error:
+            raise ModelError(f"{role}{self._where}: {error}") from None
+        except Exception as error:  # whatever a model function raises is the model's fault: say which function
+            raise ModelError(f"{role}{self._where}: {type(error).__name__}: {error}") from error
+
+    def _shaped(self, role: str, value: Any, shape: tuple[int, ...]) -> Any:
+        wanted = "one number" if shape == () else f"an array of shape {shape}"
+        try:
+            items = m.array(value)
+            if items.shape == shape:
+                return m.expression(value)
+            got = f"an array of shape {items.shape}"
+        except (TypeError, ValueError):
+            got = f"{type(value).__name__} {value!r}"
+        raise ModelError(f"{role}{self._where} must return {wanted}, got {got}")
+
+    def _scalar(self, role: str, functions: Mapping[str, ModelFunction]) -> Any:
+        if role not in functions:
+            return ca.SX(0)
+        return self._shaped(role, self._call(role, functions[role]), ())
+
+    def _kinetic(self, functions: Mapping[str, ModelFunction]) -> Any:
+        if "mass" not in functions:
+            return self._scalar("kinetic", functions)
+        matrix = self._shaped("mass", self._call("mass", functions["mass"]), (self.n, self.n))
+        if not _is_symmetric(matrix, [self.q, self.k]):
+            raise ModelError(f"mass{self._where} must return a symmetric matrix")
+        return ca.dot(self.v, matrix @ self.v) / 2
+
+    def _forces(self, functions: Mapping[str, ModelFunction]) -> Any:
+        if "forces" not in functions:
+            return ca.SX(self.n, 1)
+        return self._shaped("forces", self._call("forces", functions["forces"]), (self.n,))
+
+    def _constraints(self, functions: Mapping[str, ModelFunction]) -> Any:
+        if "constraints" not in functions:
+            return ca.SX(0, 1)
+        value = self._call("constraints", functions["constraints"])
+        flat = _flattened(value)
+        if flat is None:
+            raise ModelError(
+                f"constraints{self._where} must return a list of numbers (or of vectors of them), got {value!r}"
+            )
+        return ca.densify(m.expression(np.array(flat, dtype=object))) if flat else ca.SX(0, 1)
+
+
+def _flattened(value: Any) -> list[Any] | None:
+    if isinstance(value, (m.Scalar, int, float, np.integer, np.floating)):
+        return [value]
+    if not isinstance(value, (list, tuple, np.ndarray)):
+        return None
+    parts = [_flattened(item) for item in value]
+    return None if any(part is None for part in parts) else [item for part in parts if part for item in part]
+
+
+def _allowed(role: str) -> str:
+    return ", ".join(_ARGUMENTS[role])
+
+
+def _argument_names(role: str, function: ModelFunction, where: str) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise ModelError(f"{role}{where} must be a Python function of {_allowed(role)}") from None
+    names = []
+    for parameter in parameters:
+        if parameter.default is not parameter.empty and parameter.name not in _ARGUMENTS[role]:
+            continue  # a default argument of the user's own, such as a loop variable kept
+        if parameter.name not in _ARGUMENTS[role] or len(parameter.name) != 1:
+            raise ModelError(
+                f"{role}{where} asks for '{parameter.name}'; a {role} function may ask for {_allowed(role)}"
+            )
+        names.append(parameter.name)
+    return names
+
+
+def _is_symmetric(matrix: Any, symbols: list[Any]) -> bool:
+    difference = ca.Function("d", symbols, [matrix - matrix.T, matrix])
+    random = np.random.default_rng(0)
+    for _ in range(3):
+        gap, value = (np.array(x) for x in difference(*(random.uniform(0.5, 1.5, s.shape) for s in symbols)))
+        if np.all(np.isfinite(gap)) and np.abs(gap).max(initial=0) > 1e-12 * np.abs(value).max(initial=0):
+            return False
+    return True
+
+
+def resolve(coordinates: Sequence[int | str], names: Sequence[str], where: str) -> tuple[int, ...]:
+    """Names or indices of coordinates as indices."""
+    position = {name: i for i, name in enumerate(names)}
+    indices = []
+    for c in coordinates:
+        index = position.get(c) if isinstance(c, str) else int(c)
+        if index is None or not 0 <= index < len(names):
+            raise InputError(f"{where} acts on the coordinate {c!r}, which the system does not have")
+        indices.append(index)
+    if len(set(indices)) != len(indices):
+        raise InputError(f"{where} names a coordinate twice")
+    return tuple(indices)

@@ -1,0 +1,55 @@
+"""What the engine is given: the equations of one step, as expressions."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class StepEquations:
+    """``residual(x; z, c) = 0`` for the unknowns x of a step that starts from the state z.
+
+    ``c = (h, t, parameters...)`` are run-time inputs. The Jacobian is given by its nonzeros and their places.
+    """
+
+    x: Any
+    z: Any
+    c: Any
+    residual: Any
+    rows: np.ndarray  # of the Jacobian's nonzeros
+    columns: np.ndarray
+    jacobian: Any  # their values
+    end: Any  # the state after the step
+    guess: Any  # unknowns to start from at the first step; entries without a value are zero
+    kinds: tuple[int, ...]  # how many unknowns of one kind (velocities, multipliers, ...) follow each other
+    row_names: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        return int(self.x.numel())
+
+    @property
+    def arguments(self) -> list[Any]:
+        return [self.x, self.z, self.c]
+
+    @functools.cached_property
+    def residual_function(self) -> ca.Function:
+        return ca.Function("residual", self.arguments, [self.residual])
+
+    @functools.cached_property
+    def newton_function(self) -> ca.Function:
+        """Residual and Jacobian nonzeros."""
+        return ca.Function("newton", self.arguments, [self.residual, self.jacobian])
+
+    @functools.cached_property
+    def end_function(self) -> ca.Function:
+        return ca.Function("end", self.arguments, [self.end])
+
+    @functools.cached_property
+    def guess_function(self) -> ca.Function:
+        return ca.Function("guess", [self.z, self.c], [self.guess])

@@ -1,0 +1,124 @@
+"""The native functions of one step. All have the signature ``void f(x, z, c, r, out)`` of five pointers to doubles."""
+
+from __future__ import annotations
+
+import functools
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.emit import ZERO, Emitter
+from livens.engine.equations import StepEquations
+from livens.engine.native import compile_function
+from livens.graph.roundoff import roundoff_bound
+
+Order = tuple[tuple[int, ...], tuple[int, ...]]
+_X, _Z, _C, _R, _OUT = range(5)
+_INPUTS = [(_X, 0), (_Z, 0), (_C, 0), (_R, 0)]  # the floor alone reads the fourth
+#: How hard LLVM tries: 2 for what runs in every step, 1 for what runs now and then.
+_OFTEN, _SELDOM = 2, 1
+#: Unknowns smaller than this part of the largest of their kind need not be known to their own last digit.
+_SHAKEN = 1e-4
+
+
+def simple_kernel(function: ca.Function, name: str, pointer: int = _OUT, effort: int = _OFTEN) -> int:
+    """The address of native code for a function of (x, z, c) with one dense output, written to `pointer`."""
+    emitter = Emitter(name, 5)
+    (values,) = emitter.graph(function, _INPUTS[: function.n_in()])
+    for i, value in enumerate(values):
+        emitter.store(value, pointer, i)
+    return compile_function(emitter.text(), name, effort)
+
+
+@functools.lru_cache(maxsize=256)
+def residual_kernel(equations: StepEquations) -> int:
+    """Residual -> r."""
+    return simple_kernel(equations.residual_function, "residual", _R)
+
+
+@functools.lru_cache(maxsize=256)
+def end_kernel(equations: StepEquations) -> int:
+    """State at the end of the step -> out."""
+    return simple_kernel(equations.end_function, "end")
+
+
+@functools.lru_cache(maxsize=256)
+def floor_kernel(equations: StepEquations) -> int:
+    """Reciprocal of the round-off bound of every residual entry -> out; reads the last correction from r."""
+    return simple_kernel(floor_function(equations), "floor", effort=_SELDOM)
+
+
+@functools.lru_cache(maxsize=256)
+def floor_function(equations: StepEquations) -> ca.Function:
+    """What a residual entry is multiplied by to be measured in units of its own round-off, at (x, z, c, dx).
+
+    The unknowns carry the rounding of x, that of the last correction dx, and a small part of the rounding of the
+    largest unknown of their kind: so where everything in an equation vanishes, it is not held to the rounding of zero
+    while the other equations shake its unknowns.
+    """
+    dx = ca.SX.sym("dx", equations.size)
+    arguments = equations.arguments
+    errors = [ca.fabs(argument) for argument in arguments]
+    kinds = np.split(np.arange(equations.size), np.cumsum(equations.kinds)[:-1])
+    largest = [ca.repmat(_SHAKEN * ca.norm_inf(equations.x[list(kind)]), len(kind)) for kind in kinds if len(kind)]
+    errors[0] += 4 * ca.fabs(dx) + ca.vertcat(*largest)
+    bound = roundoff_bound(equations.residual_function, arguments, errors)
+    # the smallest numbers keep the quotient finite where an entry is identically zero
+    return ca.Function("floor", [*arguments, dx], [1 / (ca.densify(bound) + 1e-290)])
+
+
+@functools.lru_cache(maxsize=256)
+def newton_kernel(equations: StepEquations, order: Order) -> int:
+    """One Newton correction, fused: residual -> r, largest multiplier of the elimination -> r[size], dx -> out.
+
+    Graph, LU factorisation in a static pivot order and both substitutions are one straight line of code, row by row,
+    so that the row at work stays in registers.
+    """
+    emitter = Emitter("newton", 5)
+    residual, jacobian = emitter.graph(equations.newton_function, _INPUTS[:3])
+    for i, value in enumerate(residual):
+        emitter.store(value, _R, i)
+    row_at, column_at = np.argsort(order[0]), np.argsort(order[1])
+    matrix: list[dict[int, str]] = [{} for _ in residual]
+    for i, j, value in zip(row_at[equations.rows], column_at[equations.columns], jacobian, strict=True):
+        matrix[i][int(j)] = value
+    solution, growth = _solve(emitter, matrix, [residual[i] for i in order[0]])
+    for value, j in zip(solution, order[1], strict=True):
+        emitter.store(value, _OUT, j)
+    emitter.store(growth, _R, len(residual))
+    return compile_function(emitter.text(), "newton", _OFTEN)
+
+
+def _solve(emitter: Emitter, matrix: list[dict[int, str]], right: list[str]) -> tuple[list[str], str]:
+    """Gaussian elimination without pivoting; returns the solution and the largest elimination factor."""
+    upper: list[list[tuple[int, str]]] = []
+    inverse: list[str] = []
+    largest = [ZERO] * 4  # four chains of comparisons instead of one: they run side by side
+    count = 0
+    y = list(right)
+    for i, row in enumerate(matrix):
+        pending = sorted(j for j in row if j < i)
+        while pending:
+            k = pending.pop(0)
+            factor = emitter.mul(row.pop(k), inverse[k])
+            largest[count % 4] = emitter.larger(largest[count % 4], emitter.apply("FABS", factor))
+            count += 1
+            for j, value in upper[k]:
+                if j in row:
+                    row[j] = emitter.minus_product(row[j], factor, value)
+                else:
+                    row[j] = emitter.mul(emitter.fneg(factor), value)
+                    if j < i:
+                        pending.append(j)
+                        pending.sort()
+            y[i] = emitter.minus_product(y[i], factor, y[k])
+        inverse.append(emitter.reciprocal(row[i]))
+        upper.append([(j, row[j]) for j in sorted(row) if j > i])
+    for i in reversed(range(len(y))):
+        for j, value in upper[i]:
+            y[i] = emitter.minus_product(y[i], value, y[j])
+        y[i] = emitter.mul(y[i], inverse[i])
+    growth = largest[0]
+    for other in largest[1:]:
+        growth = emitter.larger(growth, other)
+    return y, growth

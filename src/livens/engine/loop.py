@@ -1,0 +1,155 @@
+"""The loop over time, compiled once per machine: kernels come as addresses, everything else as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+#: How a call of `advance` ended.
+DONE, FAILED, REPIVOT = 0, 1, 2
+#: Newton's method gives up after this many corrections.
+MOST_ITERATIONS = 25
+#: Another pivot order is asked for if a step is not done after two corrections and elimination factors exceed
+#: `GROWTH_LIMIT` (half the digits are lost), or after `SLOW_ITERATIONS` and they exceed `SUSPICIOUS`.
+GROWTH_LIMIT, SLOW_ITERATIONS, SUSPICIOUS = 1e8, 5, 1e3
+#: Where corrections that are nothing but round-off shake the unknowns so much that the curvature of the equations
+#: lifts the residual above its bound (near singular positions), up to this many times the bound is accepted, if the
+#: curvature explains it and nothing is gained any more.
+SHAKEN_LIMIT = 1e6
+#: How many past steps the starting guess of the unknowns is made of.
+PAST = 5
+#: The round-off bounds are computed anew every so many steps, and whenever a residual does not reach them.
+REFRESH = 16
+
+
+@intrinsic
+def call(typingctx: Any, address: Any, x: Any, z: Any, c: Any, r: Any, out: Any) -> Any:
+    """Call the native function at `address` with five addresses of doubles."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = cgutils.voidptr_t
+        function = cgutils.ir.FunctionType(cgutils.ir.VoidType(), [pointer] * 5)
+        target = builder.inttoptr(arguments[0], function.as_pointer())
+        builder.call(target, [builder.inttoptr(a, pointer) for a in arguments[1:]])
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 6), codegen
+
+
+@nb.njit(cache=True, nogil=True)
+def extrapolate(X: np.ndarray, s: int, x: np.ndarray) -> None:
+    """The unknowns of the next step from those of the last five: exact for cubics and for alternating signs.
+
+    Multipliers of energy-momentum schemes carry round-off that changes its sign in every step; the root -1 in
+    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it.
+    """
+    for i in range(x.size):
+        x[i] = 3.0 * (X[s + 4, i] + X[s + 1, i]) - 2.0 * (X[s + 3, i] + X[s + 2, i]) - X[s, i]
+
+
+@nb.njit(cache=True, nogil=True)
+def scaled(r: np.ndarray, scale: np.ndarray) -> float:
+    """The largest residual in units of its round-off bound: 1 and below is zero. NaN if any is."""
+    worst = 0.0
+    for i in range(scale.size):
+        a = abs(r[i]) * scale[i]
+        if not a <= worst:  # also true for NaN, which then stays
+            worst = a
+    return worst
+
+
+@nb.njit(cache=True, nogil=True)
+def shaken(residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> bool:
+    """Whether the residual r at x is within its bound plus what the curvature makes of the last correction."""
+    forth, back, there = np.empty_like(r), np.empty_like(r), np.empty_like(x)
+    there[:] = x + dx
+    call(residual, there.ctypes.data, z, c, forth.ctypes.data, forth.ctypes.data)
+    there[:] = x - dx
+    call(residual, there.ctypes.data, z, c, back.ctypes.data, back.ctypes.data)
+    for i in range(x.size):
+        curvature = 0.5 * abs(forth[i] - 2.0 * r[i] + back[i])
+        if not abs(r[i]) <= 1.0 / scale[i] + 10.0 * curvature:
+            return False
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def solve_step(
+    newton: int, residual: int, floor: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray,
+    scale: np.ndarray, slow: int,
+) -> tuple[int, int, float]:  # fmt: skip
+    """Newton's method for one step, down to the round-off floor. Returns (status, corrections, scaled residual)."""
+    n = x.size
+    px, pr, pdx, pscale = x.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data
+    last, stalls = np.inf, 0
+    for iteration in range(1, MOST_ITERATIONS + 1):
+        call(newton, px, z, c, pr, pdx)
+        growth = r[n]
+        for i in range(n):
+            x[i] -= dx[i]
+        call(residual, px, z, c, pr, pdx)
+        worst = scaled(r, scale)
+        if worst > 0.5 * last:  # no gain: are the bounds those of another time, or is this the floor?
+            stalls += 1
+            call(floor, px, z, c, pdx, pscale)
+            worst = scaled(r, scale)
+            if stalls > 1 and worst <= SHAKEN_LIMIT and shaken(residual, x, z, c, r, dx, scale):
+                return DONE, iteration, worst
+        if worst <= 1.0:
+            return DONE, iteration, worst
+        if not worst < np.inf:
+            return FAILED, iteration, worst
+        if ((growth > GROWTH_LIMIT and iteration >= 2) or (growth > SUSPICIOUS and iteration >= slow)) and (
+            slow <= MOST_ITERATIONS
+        ):
+            return REPIVOT, iteration, worst
+        last = worst
+    return FAILED, MOST_ITERATIONS, last
+
+
+@nb.njit(cache=True, nogil=True)
+def advance(
+    kernels: tuple[int, int, int, int], steps: int, first: int, h: float, t0: float, c: np.ndarray, Z: np.ndarray,
+    X: np.ndarray, scale: np.ndarray, r: np.ndarray, dx: np.ndarray, iterations: np.ndarray, slow: int,
+) -> tuple[int, int, float]:  # fmt: skip
+    """Take `steps` steps from state ``Z[0]``; ``X[:PAST]`` are the unknowns of the steps before, oldest first.
+
+    Step s (of number ``first + s`` in the run) leaves its end in ``Z[s+1]`` and its unknowns in ``X[s+PAST]``. Returns
+    (status, steps taken, scaled residual of the step that was refused).
+    """
+    newton, residual, floor, end = kernels
+    n = X.shape[1]
+    pz, size, pc = Z.ctypes.data, Z.shape[1] * 8, c.ctypes.data
+    pr, pdx, pscale = r.ctypes.data, dx.ctypes.data, scale.ctypes.data
+    c[0] = h
+    for s in range(steps):
+        number = first + s
+        c[1] = t0 + number * h
+        z, x = pz + s * size, X[s + PAST]
+        extrapolate(X, s, x)
+        if number % REFRESH == 0:
+            call(floor, x.ctypes.data, z, pc, pdx, pscale)
+        status, count, worst = solve_step(newton, residual, floor, x, z, pc, r, dx, scale, slow)
+        if status != DONE:
+            for i in range(n):  # once more, from the unknowns of the last step
+                x[i] = X[s + PAST - 1, i]
+            call(floor, x.ctypes.data, z, pc, pdx, pscale)
+            status, again, worst = solve_step(newton, residual, floor, x, z, pc, r, dx, scale, slow)
+            count += again
+            if status != DONE:
+                return status, s, worst
+        iterations[s] = count
+        call(end, x.ctypes.data, z, pc, pr, z + size)
+    return DONE, steps, 0.0
+
+
+@nb.njit(cache=True, nogil=True)
+def tabulate(kernel: int, X: np.ndarray, Z: np.ndarray, c: np.ndarray, t: np.ndarray, out: np.ndarray) -> None:
+    """Evaluate a kernel at every row of (X, Z, t)."""
+    for s in range(Z.shape[0]):
+        c[1] = t[s]
+        call(kernel, X[s].ctypes.data, Z[s].ctypes.data, c.ctypes.data, out[s].ctypes.data, out[s].ctypes.data)

@@ -1,0 +1,90 @@
+"""Text to machine code, kept on disk by content so that a model compiles once."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+
+#: How many functions were compiled in this process (not taken from the disk cache); tests count with it.
+compilations = 0
+_alive: list[object] = []  # machine code must outlive every address handed out
+
+
+def cache_directory() -> Path:
+    """Where compiled kernels are kept: $LIVENS_CACHE_DIR, else the user's cache folder."""
+    own = os.environ.get("LIVENS_CACHE_DIR")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "livens"
+
+
+@functools.cache
+def _machine(effort: int) -> llvm.TargetMachine:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        opt=effort, cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), jit=True
+    )
+
+
+@functools.cache
+def _fingerprint(effort: int) -> str:
+    """Machine code depends on the text and on these."""
+    machine = _machine(effort)
+    features = llvm.get_host_cpu_features().flatten()
+    return f"{llvmlite.__version__} {machine.triple} {llvm.get_host_cpu_name()} {features} {effort}"
+
+
+def _object_code(text: str, effort: int) -> bytes:
+    global compilations
+    key = hashlib.sha256((_fingerprint(effort) + text).encode()).hexdigest()
+    path = cache_directory() / key[:2] / f"{key}.o"
+    try:
+        stored = path.read_bytes()
+        if hashlib.sha256(stored[32:]).digest() == stored[:32]:  # a torn write or a damaged disk must not crash us
+            return stored[32:]
+    except OSError:
+        pass  # not there yet, or the folder cannot be read: compile
+    module = llvm.parse_assembly(text)
+    machine = _machine(effort)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    code: bytes = machine.emit_object(module)
+    compilations += 1
+    _write_atomically(path, hashlib.sha256(code).digest() + code)
+    return code
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(content)
+        Path(file.name).replace(path)
+    except OSError:
+        return  # the cache is a convenience: a full or read-only disk must not stop a run
+
+
+@functools.cache
+def compile_function(text: str, name: str, effort: int = 2) -> int:
+    """The address of function `name` of the LLVM text, compiled or taken from the cache."""
+    code = _object_code(text, effort)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _fresh_machine(effort))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _alive.append(engine)
+    address = engine.get_function_address(name)
+    if not address:
+        raise RuntimeError(f"compiled code does not contain the function {name!r}")
+    return int(address)
+
+
+def _fresh_machine(effort: int) -> llvm.TargetMachine:
+    _machine(effort)  # initialises the target
+    return llvm.Target.from_default_triple().create_target_machine(opt=effort, jit=True)

@@ -1,0 +1,123 @@
+"""The reference tier: CasADi evaluates, SciPy factorises with pivoting. Slow, simple, and the last resort."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spl
+
+from livens.engine import loop
+from livens.engine.equations import StepEquations
+from livens.engine.kernels import floor_function
+from livens.engine.loop import PAST
+from livens.engine.stepper import Buffers, Carry, Statistics, Steps, Trouble, handed_back
+
+#: Newton's method gives up after this many corrections.
+_MOST_ITERATIONS = 50
+#: A correction that does not help is halved at most this often.
+_MOST_HALVINGS = 8
+
+
+class ReferenceStepper:
+    """Steps taken one by one in Python."""
+
+    name = "reference"
+
+    def __init__(self, equations: StepEquations) -> None:
+        self.equations = equations
+        self.statistics = Statistics()
+        self._buffers = Buffers()
+        self._floor = floor_function(equations)
+
+    def advance(self, carry: Carry, steps: int, first: int, h: float, t0: float, c: np.ndarray) -> Steps:
+        Z, X, iterations = self._buffers.filled(carry, steps)
+        dx, scale = carry.dx, carry.scale
+        for s in range(steps):
+            c[0], c[1] = h, t0 + (first + s) * h
+            trouble: Trouble | None = None
+            loop.extrapolate(X, s, X[s + PAST])
+            for guess in (X[s + PAST].copy(), X[s + PAST - 1]):
+                x, count, trouble, dx, scale = self.solve(guess, Z[s], c)
+                iterations[s] = count
+                if trouble is None:
+                    break
+            if trouble is not None:
+                return handed_back(Z, X, iterations, dx, scale, s, trouble)
+            X[s + PAST] = x
+            Z[s + 1] = self.equations.end_function(x, Z[s], c).full().ravel()
+        return handed_back(Z, X, iterations, dx, scale, steps, None)
+
+    def solve(
+        self, guess: np.ndarray, z: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, int, Trouble | None, np.ndarray, np.ndarray]:
+        """Damped Newton's method for one step: (unknowns, corrections, trouble or None, last correction, scales)."""
+        x, last, dx = guess.copy(), np.inf, np.zeros(guess.size)
+        reason = f"Newton's method did not reach the round-off floor in {_MOST_ITERATIONS} corrections"
+        scale = self._floor(x, z, c, dx).full().ravel()
+        count = stalls = 0
+        for count in range(1, _MOST_ITERATIONS + 1):
+            try:
+                dx = self._correction(x, z, c)
+            except RuntimeError:
+                reason = "the Jacobian is singular"
+                break
+            if not np.all(np.isfinite(dx)):
+                reason = "the equations are not finite there"
+                break
+            x, worst, scale = self._damped(x, dx, z, c, last)
+            if not np.isfinite(worst):
+                reason = "the equations are not finite there"
+                break
+            if worst <= 1.0:
+                return x, count, None, dx, scale
+            stalls += worst > 0.5 * last
+            if stalls > 1 and worst <= loop.SHAKEN_LIMIT and self._shaken(x, z, c, dx, scale):
+                return x, count, None, dx, scale
+            last = worst
+        return x, count, self.trouble(x, z, c, dx, reason), dx, scale
+
+    def _correction(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        e = self.equations
+        residual, jacobian = (value.full().ravel() for value in e.newton_function(x, z, c))
+        if not np.all(np.isfinite(jacobian)):
+            return np.full(e.size, np.nan)
+        matrix = sp.csc_matrix((jacobian, (e.rows, e.columns)), shape=(e.size, e.size))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", spl.MatrixRankWarning)
+            return np.asarray(spl.splu(matrix).solve(residual))
+
+    def _damped(
+        self, x: np.ndarray, dx: np.ndarray, z: np.ndarray, c: np.ndarray, last: float
+    ) -> tuple[np.ndarray, float, np.ndarray]:
+        """The full correction if it helps or nothing better is found, else a shorter one."""
+        full = x - dx
+        worst, scale = self._scaled(full, z, c, dx)
+        if worst <= last:
+            return full, worst, scale
+        for halving in range(1, _MOST_HALVINGS + 1):
+            shorter = x - 0.5**halving * dx
+            smaller, scale_there = self._scaled(shorter, z, c, dx)
+            if smaller < last:
+                return shorter, smaller, scale_there
+        return full, worst, scale
+
+    def _scaled(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray) -> tuple[float, np.ndarray]:
+        scale = self._floor(x, z, c, dx).full().ravel()
+        residual = self.equations.residual_function(x, z, c).full().ravel()
+        return float(np.abs(residual * scale).max(initial=0.0)), scale
+
+    def _shaken(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> bool:
+        """As `livens.engine.loop.shaken`."""
+        here, forth, back = (self.equations.residual_function(y, z, c).full().ravel() for y in (x, x + dx, x - dx))
+        curvature = 0.5 * np.abs(forth - 2.0 * here + back)
+        return bool(np.all(np.abs(here) <= 1.0 / scale + 10.0 * curvature))
+
+    def trouble(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, reason: str) -> Trouble:
+        """Name the equation that is worst at x."""
+        residual = np.abs(self.equations.residual_function(x, z, c).full().ravel())
+        scale = self._floor(x, z, c, dx).full().ravel()
+        scaled = residual * scale
+        worst = int(np.argmax(np.where(np.isnan(scaled), np.inf, scaled)))
+        return Trouble(float(residual[worst]), float(1.0 / scale[worst]), self.equations.row_names[worst], reason)

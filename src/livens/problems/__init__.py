@@ -1,0 +1,102 @@
+"""Ready problems: models with their data, initial values and usual step.
+
+>>> from livens import problems
+>>> problem = problems.load("simple-pendulum")
+>>> problem.system.n, problem.system.m
+(2, 1)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError, suggestion
+from livens.problems.problem import Problem
+
+__all__ = ["Entry", "Problem", "all", "entry", "load", "problem"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A ready problem before its options are chosen."""
+
+    name: str
+    summary: str
+    source: str
+    build: Callable[..., Problem]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What can be changed, with the values it has otherwise."""
+        return {name: p.default for name, p in inspect.signature(self.build).parameters.items()}
+
+
+_entries: dict[str, Entry] = {}
+
+
+def problem(name: str, *, summary: str, source: str) -> Callable[[Callable[..., Problem]], Callable[..., Problem]]:
+    """Decorator that makes a ready problem of a function; its keyword arguments are the problem's options."""
+
+    def register(build: Callable[..., Problem]) -> Callable[..., Problem]:
+        _entries[name] = Entry(name, summary, source, build)
+        return build
+
+    return register
+
+
+@functools.cache
+def _registry() -> dict[str, Entry]:
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return dict(sorted(_entries.items()))
+
+
+def all() -> list[Entry]:
+    """Every ready problem."""
+    return list(_registry().values())
+
+
+def entry(name: str) -> Entry:
+    """A ready problem by its name."""
+    if name not in _registry():
+        raise InputError(f"unknown problem '{name}'{suggestion(str(name), _registry())}")
+    return _registry()[name]
+
+
+def load(name: str, *, h: float | None = None, t_end: float | None = None, **options: Any) -> Problem:
+    """A ready problem, with another step, another end or other options if given."""
+    found = entry(name)
+    for option, value in options.items():
+        if option not in found.options:
+            raise InputError(f"problem '{name}' has no option '{option}'{suggestion(option, found.options)}")
+        options[option] = _checked(option, value, found.options[option])
+    built = found.build(**options)
+    changes: dict[str, Any] = {key: value for key, value in dict(h=h, t_end=t_end).items() if value is not None}
+    return dataclasses.replace(built, name=name, options=options, **changes)
+
+
+def _checked(option: str, value: Any, default: Any) -> Any:
+    """A value of the default's kind: a whole number, a number, or as many numbers."""
+    whole = isinstance(default, int)
+    try:
+        numbers = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if numbers.shape != np.shape(default) or not np.all(np.isfinite(numbers)):
+        size = np.size(default)
+        wanted = "a whole number" if whole else "a finite number" if size == 1 else f"{size} finite numbers"
+        raise InputError(f"option '{option}' must be {wanted}, got {value!r}")
+    if whole:
+        if numbers != np.floor(numbers):
+            raise InputError(f"option '{option}' must be a whole number, got {value!r}")
+        return int(numbers)
+    return float(numbers) if numbers.ndim == 0 else tuple(map(float, numbers))

@@ -1,0 +1,148 @@
+"""Four-bar linkages in a row (IFToMM A02; with two loops the example of S001 5.2).
+
+Bars are rigid bodies in the plane, written with the position of their centre and two directors: six coordinates
+``(x, y, d1x, d1y, d2x, d2y)`` each. N + 1 lower bars stand on the ground at distance l, N upper bars join their tops.
+In the horizontal position all bars are in line: the mechanism has N + 1 degrees of freedom there instead of one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import ellipj, ellipk
+
+from livens import math as m
+from livens.element import Element
+from livens.errors import InputError
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.system import System
+
+_COORDINATES = ("x", "y", "d1x", "d1y", "d2x", "d2y")
+
+
+def _kinetic(v: Any, k: Any) -> Any:
+    """The directors' inertia is half the bar's moment of inertia m l^2/12 each."""
+    return 0.5 * k.m * (m.dot(v[:2], v[:2]) + k.l**2 / 24 * m.dot(v[2:], v[2:]))
+
+
+def _weight(q: Any, k: Any) -> Any:
+    return k.m * k.g * q[1]
+
+
+def _rigid(q: Any) -> Any:
+    d1, d2 = q[2:4], q[4:6]
+    return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
+
+
+def _on_ground(q: Any, k: Any) -> Any:
+    """The lower end of a bar, with coordinates (x, y, d1x, d1y), stays at (k.at, 0)."""
+    return [q[0] - k.l / 2 * q[2] - k.at, q[1] - k.l / 2 * q[3]]
+
+
+@functools.cache
+def _pin(a: int, b: int) -> Callable[..., Any]:
+    """End a (+1 or -1) of one bar and end b of another coincide; both with coordinates (x, y, d1x, d1y)."""
+
+    def constraints(q: Any, k: Any) -> Any:
+        return q[0:2] + a * k.l / 2 * q[2:4] - q[4:6] - b * k.l / 2 * q[6:8]
+
+    return constraints
+
+
+def _system(N: int, parameters: dict[str, float]) -> System:
+    lower = [f"lower{i}" for i in range(N + 1)]
+    upper = [f"upper{i}" for i in range(N)]
+
+    def coordinates(bar: str, count: int = 6) -> list[str]:
+        return [f"{bar}.{c}" for c in _COORDINATES[:count]]
+
+    elements = [
+        Element(
+            coordinates(bar), kinetic=_kinetic, potential=_weight, constraints=_rigid, name=bar,
+            constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"],
+        )
+        for bar in lower + upper
+    ]  # fmt: skip
+    elements += [
+        Element(
+            coordinates(bar, 4), constraints=_on_ground, parameters=dict(at=i * parameters["l"]),
+            name=f"ground-{bar}", constraint_names=["x", "y"],
+        )
+        for i, bar in enumerate(lower)
+    ]  # fmt: skip
+    for i, bar in enumerate(upper):
+        for name, constraint, first, second in (
+            (f"{lower[i]}-{bar}", _pin(1, -1), lower[i], bar),
+            (f"{bar}-{lower[i + 1]}", _pin(1, 1), bar, lower[i + 1]),
+        ):
+            both = coordinates(first, 4) + coordinates(second, 4)
+            elements.append(Element(both, constraints=constraint, name=name, constraint_names=["x", "y"]))
+    names = [c for bar in lower + upper for c in coordinates(bar)]
+    return System(names, elements=elements, parameters=parameters)
+
+
+def _upright(N: int, l: float, speed: float) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+    """Lower bars vertical, their tops moving to the right; velocities of the directors consistent with that."""
+    rate = speed / l
+    q = [[i * l, l / 2, 0, 1, -1, 0] for i in range(N + 1)] + [[(i + 0.5) * l, l, 1, 0, 0, 1] for i in range(N)]
+    v = [[speed / 2, 0, rate, 0, 0, rate]] * (N + 1) + [[speed, 0, 0, 0, 0, 0]] * N
+    return np.array(q, dtype=float).ravel(), np.array(v, dtype=float).ravel()
+
+
+def _exact(N: int, m_: float, l: float, g: float, speed: float) -> Callable[[float], dict[str, np.ndarray]]:  # noqa: E741
+    """The one degree of freedom: phi, the lower bars' angle from the downward vertical, is a pendulum's.
+
+    ``T = 1/2 I phi'^2`` with ``I = (N+1) m l^2/3 + N m l^2`` and ``V = -P cos(phi)`` with ``P = ((N+1)/2 + N) m g l``.
+    Started upright it goes round: ``sin(phi/2)`` is a Jacobi function of modulus ``kappa < 1``.
+    """
+    inertia, weight = ((N + 1) / 3 + N) * m_ * l**2, ((N + 1) / 2 + N) * m_ * g * l
+    energy = 0.5 * inertia * (speed / l) ** 2 + weight
+    modulus = 2 * weight / (energy + weight)  # kappa^2
+    frequency = np.sqrt((energy + weight) / (2 * inertia))
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        # phi/2 = am(frequency t + K) is pi/2 at the start: upright; it grows while the bars turn to the right
+        sn, cn, dn, _ = ellipj(frequency * t + ellipk(modulus), modulus)
+        d1 = np.array([-2 * sn * cn, sn**2 - cn**2])
+        d1_rate = -2 * frequency * dn * _turned(d1)
+        lower_q = [np.r_[[i * l, 0] + l / 2 * d1, d1, _turned(d1)] for i in range(N + 1)]
+        lower_v = [np.r_[l / 2 * d1_rate, d1_rate, _turned(d1_rate)] for _ in range(N + 1)]
+        upper_q = [np.r_[[(i + 0.5) * l, 0] + l * d1, 1, 0, 0, 1] for i in range(N)]
+        upper_v = [np.r_[l * d1_rate, 0, 0, 0, 0] for _ in range(N)]
+        return {"q": np.concatenate(lower_q + upper_q), "v": np.concatenate(lower_v + upper_v)}
+
+    return reference
+
+
+def _turned(d: np.ndarray) -> np.ndarray:
+    """By a quarter, to the left."""
+    return np.array([-d[1], d[0]])
+
+
+def _problem(name: str, N: int, m_: float, l: float, g: float, speed: float, t_end: float) -> Problem:  # noqa: E741
+    if N < 1:
+        raise InputError(f"option 'N' must be at least 1, got {N}")
+    q0, v0 = _upright(N, l, speed)
+    system = _system(N, dict(m=m_, l=l, g=g))
+    reference = _exact(N, m_, l, g, speed) if speed > 0 and g > 0 else None
+    return Problem(name, system, q0, v0, "livens-em", 1e-3, t_end, reference=reference)
+
+
+@problem(
+    "double-four-bar",
+    summary="five bars in the plane through singular positions: 30 coordinates, 29 constraints",
+    source="S001 5.2, IFToMM A02",
+)
+def double_four_bar(m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Problem:  # noqa: E741
+    """Two loops; `speed` is that of the upper bars at the start."""
+    return _problem("double-four-bar", 2, m, l, g, speed, 10.0)
+
+
+@problem("n-four-bar", summary="N four-bar loops in a row", source="IFToMM A02")
+def n_four_bar(N: int = 4, m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Problem:  # noqa: E741
+    """As `double-four-bar`, with any number of loops."""
+    return _problem("n-four-bar", N, m, l, g, speed, 10.0)

@@ -1,0 +1,38 @@
+"""Two masses and two springs in redundant coordinates: a singular mass matrix (S000 6.1, S004 5.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.system import System
+
+
+@problem(
+    "mass-spring-redundant",
+    summary="two masses, two springs, one coordinate too many: the mass matrix is singular",
+    source="S000 6.1, S004 5.1",
+)
+def mass_spring_redundant(
+    m: tuple[float, float] = (2.0, 1.0),
+    k: tuple[float, float] = (1.0, 3.0),
+    l10: float = 1.0,
+    w: float = 0.1,
+    potential_factor: float = 0.25,
+) -> Problem:
+    """``V = potential_factor sum k_i (x_i^2 + x_i^4)``; the figures of the papers were made with a factor of 1/2."""
+    system = System(
+        "x1 q2 x2",
+        kinetic=lambda v, k: 0.5 * k.m[0] * v[0] ** 2 + 0.5 * k.m[1] * (v[1] + v[2]) ** 2,
+        potential=lambda q, k: (
+            k.potential_factor * (k.k[0] * (q[0] ** 2 + q[0] ** 4) + k.k[1] * (q[2] ** 2 + q[2] ** 4))
+        ),
+        constraints=lambda q, k: [0.5 * ((q[1] - q[0]) ** 2 - (k.l10 + k.w) ** 2)],
+        constraint_names=["q2 = x1 + l10 + w"],
+        parameters=dict(m=m, k=k, l10=l10, w=w, potential_factor=potential_factor),
+    )
+    return Problem(
+        "mass-spring-redundant", system, np.array([0.0, l10 + w, 0.0]), np.array([1.0, 1.0, -1.0]), "livens-em", 0.1,
+        10.0,
+    )  # fmt: skip

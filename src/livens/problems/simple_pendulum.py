@@ -1,0 +1,36 @@
+"""The simple pendulum of the IFToMM benchmark library, A01."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ellipj, ellipk
+
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.system import System
+
+
+@problem("simple-pendulum", summary="point mass on a rigid rod, in Cartesian coordinates", source="IFToMM A01")
+def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:  # noqa: E741
+    """Released at rest from the horizontal: ``sin(phi/2) = k sn(w t + K)`` with ``k^2 = 1/2``."""
+    system = System(
+        "x y",
+        kinetic=lambda v, k: 0.5 * k.m * (v @ v),
+        potential=lambda q, k: k.m * k.g * q[1],
+        constraints=lambda q, k: [0.5 * (q @ q - k.l**2)],
+        constraint_names=["length of the rod"],
+        parameters=dict(m=m, l=l, g=g),
+    )
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        """Angle from the lowest position, starting at -pi/2."""
+        frequency, modulus = np.sqrt(g / l), 0.5
+        sn, cn, _, _ = ellipj(frequency * t - ellipk(modulus), modulus)
+        half, rate = np.arcsin(np.sqrt(modulus) * sn), 2 * np.sqrt(modulus) * frequency * cn
+        angle = 2 * half
+        position = l * np.array([np.sin(angle), -np.cos(angle)])
+        return {"q": position, "v": rate * l * np.array([np.cos(angle), np.sin(angle)])}
+
+    return Problem(
+        "simple-pendulum", system, np.array([-l, 0.0]), np.zeros(2), "livens-em", 1e-3, 10.0, reference=reference
+    )

@@ -1,0 +1,50 @@
+"""A point mass on an elastic string in space, without gravity (S000 6.2, S004 5.2): in spherical and in Cartesian
+coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens import math as m
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.symmetry import rotations
+from livens.system import System
+
+
+@problem(
+    "spring-pendulum-spherical",
+    summary="point mass on an elastic string, in spherical coordinates: M depends on q",
+    source="S000 6.2, S004 5.2",
+)
+def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Problem:
+    """The rotation about the z axis is a shift of phi; its momentum is p_phi."""
+    system = System(
+        "r theta phi",
+        kinetic=lambda q, v, k: 0.5 * k.mass * (v[0] ** 2 + q[0] ** 2 * v[1] ** 2 + (q[0] * m.sin(q[1]) * v[2]) ** 2),
+        potential=lambda q, k: 0.5 * k.EA * ((q[0] ** 2 - k.l0**2) / (2 * k.l0**2)) ** 2,
+        parameters=dict(mass=mass, EA=EA, l0=l0),
+        symmetries=dict(p_phi=lambda q: [0.0, 0.0, 1.0]),
+    )
+    return Problem(
+        "spring-pendulum-spherical", system, np.array([1.05 * l0, m.pi / 2, 0.0]), np.array([0.0, 1.0, 1.0]),
+        "livens-em", 0.01, 1.0,
+    )  # fmt: skip
+
+
+@problem(
+    "spring-pendulum",
+    summary="the same motion in Cartesian coordinates",
+    source="S000 6.2, S004 5.2",
+)
+def spring_pendulum(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Problem:
+    """``z = r cos(theta)``: theta' = 1 at the equator is a velocity of -r in z."""
+    system = System(
+        "x y z",
+        kinetic=lambda v, k: 0.5 * k.mass * (v @ v),
+        potential=lambda q, k: 0.5 * k.EA * ((q @ q - k.l0**2) / (2 * k.l0**2)) ** 2,
+        parameters=dict(mass=mass, EA=EA, l0=l0),
+        symmetries=dict(angular_momentum=rotations([[0, 1, 2]])),
+    )
+    r = 1.05 * l0
+    return Problem("spring-pendulum", system, np.array([r, 0.0, 0.0]), np.array([0.0, r, -r]), "livens-em", 0.01, 1.0)

@@ -1,0 +1,50 @@
+"""A progress bar that appears when a run takes longer than two seconds, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+_PATIENCE = 2.0
+
+
+class Progress:
+    """Use as a context manager; `update` may be called as often as one likes."""
+
+    def __init__(self, title: str, total: int, show: bool | None = None) -> None:
+        self._title, self._total = title, total
+        self._show = sys.stderr.isatty() if show is None else show
+        self._start = self._last = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def update(self, done: int) -> None:
+        now = time.monotonic()
+        if not self._show or now - self._last < 0.1:
+            return
+        self._last = now
+        if self._bar is None:
+            if now - self._start < _PATIENCE:
+                return
+            self._open()
+        self._bar.update(self._task, completed=done)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"),
+            TimeRemainingColumn(), console=Console(stderr=True), transient=True,
+        )  # fmt: skip
+        self._bar.start()
+        self._task = self._bar.add_task(self._title, total=self._total)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,171 @@
+"""A run and what it left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.system import System
+
+if TYPE_CHECKING:
+    import xarray
+
+#: Variables of a run that have time as their first axis, as they stand in memory and in a file.
+VARIABLES = (
+    "t", "q", "v", "p", "multipliers", "step_size", "newton_iterations", "supplied_energy", "dissipated_energy",
+)  # fmt: skip
+
+
+@dataclass
+class Facts:
+    """How a run was made: all that is needed to make it again."""
+
+    scheme: str
+    h: float
+    t0: float
+    t_end: float
+    every: int
+    coordinates: tuple[str, ...]
+    constraint_names: tuple[str, ...]
+    parameters: dict[str, Any]
+    problem: str | None = None
+    problem_options: dict[str, Any] = field(default_factory=dict)
+    model: str = ""  # a fingerprint of the step's equations
+    tier: str = "fused"
+    dropped: tuple[int, ...] = ()
+
+
+@dataclass
+class Summary:
+    """What was conserved, over every step and not only the stored ones. Energies and momenta are relative."""
+
+    energy: str  # which energy is meant
+    max_energy_drift: float = 0.0
+    max_energy_increment: float = 0.0
+    max_constraint: float = 0.0
+    max_velocity_constraint: float = 0.0
+    momentum_drift: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Statistics:
+    """What a run cost."""
+
+    steps: int = 0
+    newton_iterations: int = 0
+    wall_s: float = 0.0
+    compile_s: float = 0.0
+    repivots: int = 0
+    reference_steps: int = 0
+
+
+@dataclass
+class Record:
+    """All there is to say about a run besides its trajectory."""
+
+    facts: Facts
+    summary: Summary
+    statistics: Statistics
+    status: str  # "complete", "failed", "interrupted" or "running" (a file whose run was killed)
+    message: str = ""
+    checkpoint: dict[str, Any] = field(default_factory=dict)  # from where, and with what, the run can go on
+
+
+class _Variable:
+    """An array of a run, read when first asked for."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, result: Result | None, owner: type) -> Any:
+        return self if result is None else result._arrays[self._name]
+
+
+class Result:
+    """Trajectory and record of a run. Arrays have time as their first axis.
+
+    `multipliers[n]` acts on the step that ends at ``t[n]``; entry 0 is the consistent initial value.
+    """
+
+    t: np.ndarray = _Variable()  # type: ignore[assignment]
+    q: np.ndarray = _Variable()  # type: ignore[assignment]
+    v: np.ndarray = _Variable()  # type: ignore[assignment]
+    p: np.ndarray = _Variable()  # type: ignore[assignment]
+    multipliers: np.ndarray = _Variable()  # type: ignore[assignment]
+    step_size: np.ndarray = _Variable()  # type: ignore[assignment]
+    newton_iterations: np.ndarray = _Variable()  # type: ignore[assignment]
+    supplied_energy: np.ndarray = _Variable()  # type: ignore[assignment]
+    dissipated_energy: np.ndarray = _Variable()  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        record: Record,
+        *,
+        system: System | None = None,
+        path: Path | None = None,
+    ) -> None:
+        self._arrays, self._system = arrays, system
+        self.record, self.path = record, path
+        self.facts, self.summary, self.statistics = record.facts, record.summary, record.statistics
+        self.status, self.message = record.status, record.message
+
+    @property
+    def system(self) -> System:
+        """The system the run belongs to; a ready problem's is built anew if the run comes from a file."""
+        if self._system is None:
+            if self.facts.problem is None:
+                raise InputError(
+                    "the file does not hold the model, only its trajectory: "
+                    "pass the system it was made with, lv.load(file, system=...)"
+                )
+            from livens.problems import load as load_problem
+
+            self._system = load_problem(self.facts.problem, **self.facts.problem_options).system
+        return self._system
+
+    @property
+    def parameter_vector(self) -> np.ndarray:
+        return self.system.parameter_vector(self.facts.parameters)
+
+    def observe(self, name: str) -> np.ndarray:
+        """An observable at every stored time, by name; see `livens.observe.NAMES`."""
+        from livens.observe import observe
+
+        return observe(self, name)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The run as an xarray Dataset, with coordinates and constraints by name."""
+        import xarray
+
+        from livens.storage import attributes, dimensions
+
+        dims = dimensions()
+        data = {name: (dims[name], getattr(self, name)) for name in VARIABLES if name != "t"}
+        labels = {
+            "t": self.t,
+            "coordinate": list(self.facts.coordinates),
+            "constraint": np.array(self.facts.constraint_names, dtype=object),
+        }
+        return xarray.Dataset(data, coords=labels, attrs=attributes(self.record))
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the run to an HDF5 file; an existing file is only replaced with ``force=True``."""
+        from livens.storage import save
+
+        return save(self, Path(path), force=force)
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        name = self.facts.problem or f"system of {len(self.facts.coordinates)} coordinates"
+        return (
+            f"<livens.Result: {name}, {self.facts.scheme}, {self.statistics.steps} steps, "
+            f"t = {self.t[0]:g} to {self.t[-1]:g}, {self.status}>"
+        )

@@ -1,0 +1,210 @@
+"""A run under way: chunks of steps, what is kept of them, and how it ends."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import time
+from typing import Any
+
+import numpy as np
+
+from livens.engine.equations import StepEquations
+from livens.engine.fused import FusedStepper
+from livens.engine.pivots import SingularMatrixError
+from livens.engine.reference import ReferenceStepper
+from livens.engine.stepper import Carry, Stepper, Steps, Trouble
+from livens.errors import IntegrationError, Interrupted
+from livens.initial import InitialState
+from livens.interrupt import Interrupt
+from livens.monitor import Monitor
+from livens.progress import Progress
+from livens.recorder import Recorder
+from livens.result import Facts, Record, Result, Statistics
+from livens.schemes.assemble import step_equations
+from livens.schemes.base import Scheme
+from livens.system import System
+from livens.task import Task
+
+#: One call of the compiled loop takes at most so many steps, and so many numbers (what fits into a core's cache).
+_CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
+#: The reference tier is slow: look at the clock and at Ctrl-C more often.
+_REFERENCE_STEPS = 32
+
+
+@functools.lru_cache(maxsize=64)
+def _equations(system: System, scheme: Scheme, dropped: tuple[int, ...]) -> StepEquations:
+    return step_equations(system, scheme, dropped)
+
+
+@functools.lru_cache(maxsize=64)
+def _fingerprint(equations: StepEquations) -> str:
+    """Two runs with the same fingerprint solve the same equations, written down in the same order."""
+    return hashlib.sha256(equations.newton_function.serialize().encode()).hexdigest()
+
+
+class Run:
+    """A run from its first step, or from a checkpoint, to its end."""
+
+    recorder: Recorder
+    stepper: Stepper
+    carry: Carry
+
+    def __init__(self, task: Task, dropped: tuple[int, ...]) -> None:
+        self.task = task
+        self.equations = _equations(task.system, task.scheme, dropped)
+        self.c = np.concatenate([[task.h, task.t0], task.k])
+        self.step = 0
+        self.statistics = Statistics()
+        self.monitor = Monitor(task.system, task.scheme, task.k)
+        problem = task.problem
+        self.facts = Facts(
+            scheme=task.scheme.name, h=task.h, t0=task.t0, t_end=task.t_end, every=task.every,
+            coordinates=task.system.coordinates, constraint_names=task.system.constraint_names,
+            parameters=task.parameters, problem=problem.name if problem else None,
+            problem_options=dict(problem.options) if problem else {}, model=_fingerprint(self.equations),
+            tier=task.tier, dropped=dropped,
+        )  # fmt: skip
+
+    # -- beginning ----------------------------------------------------------------------------------------------------
+    def begin(self, initial: InitialState) -> None:
+        """Get ready for the first step."""
+        z = np.concatenate([initial.q, initial.v, initial.p, [0.0, 0.0]])
+        x = self.equations.guess_function(z, self.c).full().ravel()
+        cells = len(self.task.scheme.multipliers)
+        if initial.multipliers.size:
+            x[-cells * initial.multipliers.size :] = np.tile(initial.multipliers, cells)
+        self.carry = Carry.start(z, x)
+        self._make_stepper(z, x)
+
+    def _make_stepper(self, z: np.ndarray, x: np.ndarray) -> None:
+        if self.task.tier == "reference":
+            self.stepper = ReferenceStepper(self.equations)
+            return
+        try:
+            self.stepper = FusedStepper(self.equations, z, x, self.c)
+        except SingularMatrixError as error:
+            raise IntegrationError(
+                f"the first step cannot be solved: {error}; {_undetermined(self.equations, x, z, self.c)}"
+            ) from None
+
+    def record_start(self, initial: InitialState) -> None:
+        """The initial state is the first row."""
+        t, Z = np.array([initial.t]), self.carry.z[None, :]
+        self.monitor.look(t, Z)
+        rows = self._rows(t, Z, initial.multipliers[None, :], np.zeros(1), np.zeros(1, dtype=np.int64))
+        self.recorder.add(rows, np.zeros(1, dtype=np.int64))
+
+    def take_up(self, earlier: Record) -> None:
+        """Get ready to go on after the last step that a file can vouch for."""
+        stored = earlier.checkpoint
+        self.carry = Carry(stored["z"], stored["x"], stored["dx"], stored["scale"])
+        self.step = int(stored["step"])
+        self._make_stepper(self.carry.z, self.carry.x[-1])
+        if isinstance(self.stepper, FusedStepper):
+            self.stepper.order = tuple(map(int, stored["row_order"])), tuple(map(int, stored["column_order"]))
+        self.monitor.restore(stored)
+        self.statistics = earlier.statistics
+        self.statistics.steps, self.statistics.newton_iterations = self.step, int(stored["newton_iterations"])
+
+    # -- going --------------------------------------------------------------------------------------------------------
+    def go(self, progress: bool | None) -> Result:
+        """Take all steps that are left."""
+        task = self.task
+        chunk = max(1, min(_CHUNK_STEPS, _CHUNK_NUMBERS // (self.carry.z.size + self.equations.size)))
+        if task.tier == "reference":
+            chunk = _REFERENCE_STEPS
+        title = f"{task.problem.name if task.problem else 'livens'} ({task.scheme.name})"
+        begun = time.perf_counter() - self.statistics.wall_s
+        with Interrupt() as interrupt, Progress(title, task.steps, progress) as bar:
+            while self.step < task.steps:
+                count = min(chunk, task.steps - self.step)
+                steps = self.stepper.advance(self.carry, count, self.step, task.h, task.t0, self.c)
+                numbers = np.arange(self.step + 1, self.step + steps.taken + 1)
+                self._take(steps, numbers, task.t0 + numbers * task.h, task.h)
+                self.step += steps.taken
+                self.statistics.wall_s = time.perf_counter() - begun
+                if steps.trouble is not None:
+                    raise self._failure(steps.trouble, task.h)
+                if interrupt.seen and self.step < task.steps:
+                    raise self._interruption()
+                bar.update(self.step)
+                self.recorder.save_now_and_then(lambda: self._record("running"))
+            checkpoint = self._checkpoint()
+            if task.last_h:
+                self._last_step()
+        self.statistics.wall_s = time.perf_counter() - begun
+        message = f"the last step was shortened to {task.last_h:.6g}" if task.last_h else ""
+        return self.recorder.finish(self._record("complete", message, checkpoint), task.system)
+
+    def _last_step(self) -> None:
+        """A shorter step, to end where the user said; not in the checkpoint, as a longer run would not take it."""
+        task = self.task
+        t = task.t0 + self.step * task.h
+        steps = self.stepper.advance(self.carry, 1, 0, task.last_h, t, self.c)
+        if steps.trouble is not None:
+            raise self._failure(steps.trouble, task.last_h)
+        self._take(steps, np.array([Recorder.IRREGULAR]), np.array([task.t_end]), task.last_h)
+
+    def _take(self, steps: Steps, numbers: np.ndarray, t: np.ndarray, h: float) -> None:
+        """Keep what the stepper handed back."""
+        statistics, system = self.statistics, self.task.system
+        self.monitor.look(t, steps.Z)
+        statistics.newton_iterations += int(steps.iterations.sum())
+        statistics.steps += steps.taken
+        statistics.repivots = self.stepper.statistics.repivots
+        statistics.reference_steps = self.stepper.statistics.reference_steps
+        multipliers = steps.X[:, len(self.task.scheme.unknowns) * system.n :][:, : system.m]
+        self.recorder.add(self._rows(t, steps.Z, multipliers, np.full(len(t), h), steps.iterations), numbers)
+        self.carry = steps.carry
+
+    def _rows(
+        self, t: np.ndarray, Z: np.ndarray, multipliers: np.ndarray, h: np.ndarray, iterations: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        n = self.task.system.n
+        return {
+            "t": t, "q": Z[:, :n], "v": Z[:, n : 2 * n], "p": Z[:, 2 * n : 3 * n], "multipliers": multipliers,
+            "step_size": h, "newton_iterations": iterations, "supplied_energy": Z[:, 3 * n],
+            "dissipated_energy": Z[:, 3 * n + 1],
+        }  # fmt: skip
+
+    # -- ending -------------------------------------------------------------------------------------------------------
+    def _checkpoint(self) -> dict[str, Any]:
+        order = self.stepper.order if isinstance(self.stepper, FusedStepper) else ((), ())
+        return {
+            "step": self.step, "rows": self.recorder.regular_rows,
+            "newton_iterations": self.statistics.newton_iterations,
+            "z": self.carry.z, "x": self.carry.x, "dx": self.carry.dx, "scale": self.carry.scale,
+            "row_order": np.array(order[0], dtype=np.int64), "column_order": np.array(order[1], dtype=np.int64),
+            **self.monitor.state(),
+        }  # fmt: skip
+
+    def _record(self, status: str, message: str = "", checkpoint: dict[str, Any] | None = None) -> Record:
+        return Record(
+            self.facts, self.monitor.summary(), self.statistics, status, message, checkpoint or self._checkpoint()
+        )
+
+    def _failure(self, trouble: Trouble, h: float) -> IntegrationError:
+        t = self.task.t0 + self.step * self.task.h
+        message = (
+            f"the step from t = {t:.9g} to {t + h:.9g} failed: {trouble.reason}; the worst equation is the "
+            f"{trouble.equation} with residual {trouble.residual:.3g} (round-off allows {trouble.floor:.1g}). "
+            f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
+        )
+        return IntegrationError(message, self.recorder.finish(self._record("failed", message), self.task.system))
+
+    def _interruption(self) -> Interrupted:
+        message = f"stopped by the user at t = {self.task.t0 + self.step * self.task.h:.9g}"
+        return Interrupted(message, self.recorder.finish(self._record("interrupted", message), self.task.system))
+
+
+def _undetermined(e: StepEquations, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> str:
+    """Which unknowns a singular Jacobian leaves open, in words."""
+    values = e.newton_function(x, z, c)[1].full().ravel()
+    if not np.all(np.isfinite(values)):
+        return "the derivatives of the model are not finite at the initial values"
+    matrix = np.zeros((e.size, e.size))
+    matrix[e.rows, e.columns] = values
+    direction = np.abs(np.linalg.svd(matrix)[2][-1])
+    names = [e.row_names[i] for i in np.flatnonzero(direction > 0.3 * direction.max())[:4]]
+    return f"the system does not determine what belongs to: {', '.join(names)}"

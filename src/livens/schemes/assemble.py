@@ -1,0 +1,119 @@
+"""The equations of one step of a whole system: the sum of the elements' shares, as one expression graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from types import SimpleNamespace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.element import ElementModel
+from livens.engine.equations import StepEquations
+from livens.schemes.base import ElementEnergies, Scheme, State
+from livens.system import System
+
+
+def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()) -> StepEquations:
+    """What the engine solves in every step: residual, its Jacobian, and the state at the end.
+
+    The state is ``(q, v, p, supplied, dissipated)``. Constraints in `dropped` are left out: their multipliers are
+    zero. Every type of element is derived once and then placed as often as it occurs. Equations are numbered like
+    the unknowns: blocks of coordinates first, then blocks of constraints.
+    """
+    n, m = system.n, system.m
+    blocks, cells = len(scheme.unknowns), len(scheme.multipliers)
+    x = ca.SX.sym("x", blocks * n + cells * m)
+    z = ca.SX.sym("z", 3 * n + 2)
+    c = ca.SX.sym("c", 2 + system.parameter_count)
+    h, t, k = c[0], c[1], c[2:]
+    old = State(q=z[:n], v=z[n : 2 * n], p=z[2 * n : 3 * n])
+    unknown = _named(scheme, x, n, m)
+
+    q1, v1 = scheme.end(old, unknown, h)
+    p1 = ca.vertsplit(ca.densify(scheme.momentum(old, unknown, h)))
+    residual = ca.vertsplit(ca.densify(ca.vertcat(*scheme.rows(old, unknown, h), ca.SX(cells * m, 1))))
+    supplied, dissipated = z[3 * n], z[3 * n + 1]
+    jacobian = _entries(ca.jacobian(ca.vertcat(*residual), x))
+
+    parts: dict[ElementModel, _Part] = {}
+    for model, index, where, slots in zip(
+        system.models, system.indices, system.parameter_indices, system.multiplier_slices, strict=True
+    ):
+        if model not in parts:
+            parts[model] = _Part(scheme, model)
+        part, i = parts[model], list(index)
+        places = [b * n + j for b in range(blocks) for j in i]
+        places += [blocks * n + d * m + r for d in range(cells) for r in range(slots.start, slots.stop)]
+        rows, entries, p, work = part.function(x[places], old.q[i], old.v[i], h, t, k[list(where)])
+        for a, row in enumerate(places):
+            residual[row] += rows[a]
+        for a, (row, column) in enumerate(part.pattern):
+            place = places[row], places[column]
+            jacobian[place] = jacobian[place] + entries[a] if place in jacobian else entries[a]
+        for a, j in enumerate(i):
+            p1[j] += p[a]
+        supplied, dissipated = supplied + work[0], dissipated + work[1]
+
+    for constraint in dropped:
+        for d in range(cells):
+            row = blocks * n + d * m + constraint
+            residual[row] = x[row]
+            jacobian = {place: value for place, value in jacobian.items() if place[0] != row}
+            jacobian[row, row] = ca.SX(1)
+
+    nonzeros = sorted(jacobian, key=lambda place: (place[1], place[0]))
+    return StepEquations(
+        x=x, z=z, c=c,
+        residual=ca.vertcat(*residual),
+        rows=np.array([row for row, _ in nonzeros], dtype=np.int64),
+        columns=np.array([column for _, column in nonzeros], dtype=np.int64),
+        jacobian=ca.vertcat(*(jacobian[place] for place in nonzeros)),
+        end=ca.densify(ca.vertcat(q1, v1, *p1, supplied, dissipated)),
+        guess=ca.densify(ca.vertcat(*scheme.guess(old), ca.SX(cells * m, 1))),
+        kinds=(n,) * blocks + (m,) * cells,
+        row_names=_row_names(system, scheme),
+    )  # fmt: skip
+
+
+class _Part:
+    """The share of one type of element with its Jacobian, as a function of local unknowns and state."""
+
+    def __init__(self, scheme: Scheme, model: ElementModel) -> None:
+        n, m = model.n, model.m
+        x = ca.SX.sym("x", len(scheme.unknowns) * n + len(scheme.multipliers) * m)
+        q, v, h, t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("h"), ca.SX.sym("t")
+        # an element has no momentum of its own: p belongs to the coordinates, where the elements' shares are added up
+        old = State(q=q, v=v)
+        unknown = _named(scheme, x, n, m)
+        q1, v1 = scheme.end(old, unknown, h)
+        share = scheme.share(ElementEnergies(model), old, State(q=q1, v=v1), unknown, h, t)
+        rows = ca.densify(ca.vertcat(*share.rows, *share.constraints))
+        jacobian = _entries(ca.jacobian(rows, x))
+        self.pattern = list(jacobian)
+        work = ca.vertcat(ca.SX(share.supplied), ca.SX(share.dissipated))
+        self.function = ca.Function(
+            "share",
+            [x, q, v, h, t, model.k],
+            [rows, ca.vertcat(*jacobian.values()), ca.densify(share.momentum), ca.densify(work)],
+        )
+
+
+def _named(scheme: Scheme, x: Any, n: int, m: int) -> SimpleNamespace:
+    """The unknowns by the names the scheme gave them."""
+    names = [(name, n) for name in scheme.unknowns] + [(name, m) for name in scheme.multipliers]
+    ends = np.cumsum([0] + [size for _, size in names])
+    return SimpleNamespace(**{name: x[int(a) : int(a) + size] for (name, size), a in zip(names, ends, strict=False)})
+
+
+def _entries(matrix: Any) -> dict[tuple[int, int], Any]:
+    rows, columns = matrix.sparsity().get_triplet()
+    return {(row, column): matrix[row, column] for row, column in zip(rows, columns, strict=True)}
+
+
+def _row_names(system: System, scheme: Scheme) -> tuple[str, ...]:
+    suffix = ["" if len(scheme.unknowns) == 1 else f" ({name})" for name in scheme.unknowns]
+    balance = [f"balance of momentum of {c}{s}" for s in suffix for c in system.coordinates]
+    suffix = ["" if len(scheme.multipliers) == 1 else f" ({name})" for name in scheme.multipliers]
+    return (*balance, *(f"constraint {g}{s}" for s in suffix for g in system.constraint_names))

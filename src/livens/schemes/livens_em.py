@@ -1,0 +1,53 @@
+"""The energy-momentum scheme on Livens' principle (EML)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens.schemes.base import ElementEnergies, Share, State
+from livens.schemes.discrete_gradient import gradient_in_time, kinetic_gradients
+from livens.schemes.midpoint_velocity import MidpointVelocity
+
+
+@dataclass(frozen=True)
+class LivensEM(MidpointVelocity):
+    """Energy-momentum scheme, S000 (28) and S004 (72), with partitioned Gonzalez discrete gradients (129)-(131)::
+
+        q1 - q0     = h v_m
+        p1 - p0     = h DG_q L - h sum_k lam_k DG g_k + h F_m
+        (p0 + p1)/2 = DG_v L
+        0           = g(q1)
+
+    Applied forces and dissipation act at the midpoint: their work ``h F_m . v_m``, with that of moving constraints,
+    is then exactly the change of the generalised energy ``p.v - L``.
+    """
+
+    name = "livens-em"
+    order = 2
+    symplectic = False
+    symmetric = True
+    conserves = ("generalized_energy", "constraint")
+    summary = "energy-momentum scheme on Livens' principle (EML)"
+    source = "S000 (28), S004 (72)"
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        Dq, Dv, q_m, v_m = h * x.v_m, 2 * (x.v_m - old.v), old.q + h / 2 * x.v_m, x.v_m
+        F, R_v = e.F(q_m, v_m, t + h / 2), e.R_v(q_m, v_m, t + h / 2)
+        T_q, T_v = kinetic_gradients(e, old.q, Dq, old.v, Dv)
+        V_q, V_by_t = gradient_in_time(e, e.model.V, old.q, Dq, t, h)
+        force = T_q - V_q + F - R_v
+        supplied = h * ca.dot(F, v_m) + V_by_t
+        for k in range(e.m):
+            g_q, g_by_t = gradient_in_time(e, e.model.g[k], old.q, Dq, t, h)
+            force -= x.lam[k] * g_q
+            supplied += x.lam[k] * g_by_t
+        return Share(
+            rows=[2 * T_v - h * force],
+            constraints=[e.g(new.q, t + h) / h],  # over h: the size of a velocity, like the other unknowns
+            momentum=2 * T_v,
+            supplied=supplied,
+            dissipated=h * ca.dot(R_v, v_m),
+        )

@@ -1,0 +1,46 @@
+"""The midpoint rule on Livens' principle (MPL)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens.schemes.base import ElementEnergies, Share, State
+from livens.schemes.midpoint_velocity import MidpointVelocity
+
+
+@dataclass(frozen=True)
+class LivensMidpoint(MidpointVelocity):
+    """Midpoint rule for the Livens equations, constraints at the end of the step, S004 (132)::
+
+        q1 - q0     = h v_m
+        p1 - p0     = h dL/dq(q_m, v_m) - h G(q_m)^T lam + h F_m
+        (p0 + p1)/2 = dL/dv(q_m, v_m)
+        0           = g(q1)
+
+    Without constraints and with a regular mass this is the implicit midpoint rule of Hamilton's equations, and
+    symplectic; the constraints at the end of the step spoil that.
+    """
+
+    name = "livens-midpoint"
+    order = 2
+    symplectic = False
+    symmetric = True
+    conserves = ("constraint",)
+    summary = "midpoint rule on Livens' principle (MPL)"
+    source = "S004 (132)"
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        q_m, v_m, t_m = old.q + h / 2 * x.v_m, x.v_m, t + h / 2
+        p_m = e.T_v(q_m, v_m)
+        F, R_v = e.F(q_m, v_m, t_m), e.R_v(q_m, v_m, t_m)
+        force = e.T_q(q_m, v_m) - e.V_q(q_m, t_m) - e.G(q_m, t_m).T @ x.lam + F - R_v
+        return Share(
+            rows=[2 * p_m - h * force],
+            constraints=[e.g(new.q, t + h) / h],
+            momentum=2 * p_m,
+            supplied=h * (ca.dot(F, v_m) + e.V_t(q_m, t_m) + ca.dot(x.lam, e.g_t(q_m, t_m))),
+            dissipated=h * ca.dot(R_v, v_m),
+        )

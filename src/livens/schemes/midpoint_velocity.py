@@ -1,0 +1,33 @@
+"""What one-step schemes with the midpoint velocity as unknown have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from livens.schemes.base import Scheme, State
+
+
+@dataclass(frozen=True)
+class MidpointVelocity(Scheme):
+    """Schemes with ``q1 - q0 = h v_m``, ``v_m = (v0 + v1)/2`` and a discrete fibre derivative for ``p_m``.
+
+    Unknowns are v_m and lam. Positions and velocities follow from the two relations above, the momenta from
+    ``p1 = 2 p_m - p0``; what is left to solve is the balance of momentum with ``p1 - p0 = 2 p_m - 2 p0``. With q1 as
+    the unknown, ``v1 = 2/h (q1 - q0) - v0`` would amplify round-off by 2/h.
+    """
+
+    unknowns = ("v_m",)
+    multipliers = ("lam",)
+
+    def guess(self, old: State) -> list[Any]:
+        return [old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * x.v_m, 2 * x.v_m - old.v
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [-2 * old.p]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return -old.p

@@ -1,0 +1,109 @@
+"""The way in: from a system and initial values to a Result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from livens.errors import InputError
+from livens.initial import initial_state
+from livens.problems.problem import Problem
+from livens.recorder import Recorder
+from livens.result import Facts, Result
+from livens.run import Run
+from livens.schemes.base import Scheme
+from livens.system import System
+from livens.task import Task
+
+
+def simulate(
+    model: System | Problem,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    scheme: str | Scheme | None = None,
+    h: float | None = None,
+    t_end: float | None = None,
+    t0: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    every: int = 1,
+    project: bool = False,
+    redundant: str = "error",
+    tier: str = "fused",
+    out: str | Path | None = None,
+    force: bool = False,
+    progress: bool | None = None,
+) -> Result:
+    """Integrate a system, or a ready problem with its own initial values and defaults.
+
+    :param q0, v0: initial coordinates and velocities; a Problem brings its own.
+    :param scheme: name of a scheme, see `livens.schemes.all`.
+    :param h: step size, honoured exactly; if it does not divide the time span, the last step is shorter.
+    :param parameters: values that replace the system's own, by name. Changing them or h compiles nothing.
+    :param every: store only every so many steps (the last one always).
+    :param project: start from the nearest consistent values if q0, v0 violate the constraints.
+    :param redundant: what to do with constraints that follow from others: "error" or "remove".
+    :param tier: "fused" (native code) or "reference" (slow and simple).
+    :param out: a file to write the run to as it goes; `force` replaces an existing one.
+    :param progress: show a progress bar if it takes longer than two seconds; by default on a terminal.
+
+    A step that does not converge raises IntegrationError, Ctrl-C raises Interrupted (a KeyboardInterrupt): both carry
+    everything up to there as `result`.
+
+    >>> import livens as lv
+    >>> oscillator = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: 0.5 * q[0] ** 2)
+    >>> result = lv.simulate(oscillator, q0=[1], v0=[0], scheme="livens-em", h=0.1, t_end=10)
+    >>> result.q.shape, bool(result.summary.max_energy_drift < 1e-13)
+    ((101, 1), True)
+    """
+    task = Task.of(model, q0, v0, scheme, h, t_end, t0, parameters, every, tier)
+    start = time.perf_counter()
+    initial = initial_state(task.system, task.q0, task.v0, task.k, t0=task.t0, project=project, redundant=redundant)
+    run = Run(task, initial.dropped)
+    run.begin(initial)
+    run.statistics.compile_s = time.perf_counter() - start
+    rows = task.steps // task.every + 2
+    run.recorder = Recorder(run.facts, Path(out) if out is not None else None, expected=rows, force=force)
+    run.record_start(initial)
+    return run.go(progress)
+
+
+def resume(
+    path: str | Path, *, t_end: float | None = None, system: System | None = None, progress: bool | None = None
+) -> Result:
+    """Go on with a run from its file, bit for bit as if it had never stopped.
+
+    `t_end` may be later than the run's own. The file of a system of your own needs that `system`.
+    """
+    from livens.storage import load
+
+    earlier = load(path, system=system)
+    facts = earlier.facts
+    if t_end is not None and t_end < facts.t_end:
+        raise InputError(f"t_end = {t_end:g} lies before the end of the run, {facts.t_end:g}")
+    if earlier.status == "complete" and (t_end is None or t_end == facts.t_end):
+        raise InputError(f"the run in '{path}' is already finished (t = {facts.t_end:g}); nothing to resume")
+    problem = _problem_of(facts) if facts.problem is not None and system is None else None
+    task = Task.of(
+        problem or earlier.system, earlier.q[0], earlier.v[0], facts.scheme, facts.h,
+        facts.t_end if t_end is None else t_end, facts.t0, facts.parameters, facts.every, facts.tier,
+    )  # fmt: skip
+    start = time.perf_counter()
+    run = Run(task, facts.dropped)
+    if run.facts.model != facts.model:
+        raise InputError(
+            f"the run in '{path}' was made with other equations (another model or another version of livens): "
+            "it cannot be resumed"
+        )
+    run.take_up(earlier.record)
+    run.statistics.compile_s += time.perf_counter() - start
+    run.recorder = Recorder.reopened(run.facts, Path(path), int(earlier.record.checkpoint["rows"]))
+    return run.go(progress)
+
+
+def _problem_of(facts: Facts) -> Problem:
+    from livens.problems import load
+
+    return load(str(facts.problem), **facts.problem_options)

@@ -1,0 +1,56 @@
+"""Symmetries: if ``q -> q + a xi(q)`` leaves the Lagrangian as it is, the momentum map ``p . xi(q)`` is constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import ModelError
+
+
+def momentum_generator(name: str, function: Callable[..., Any], n: int) -> ca.Function:
+    """Read a symmetry written by the user: the generators as the columns of a function of q."""
+    q = ca.SX.sym("q", n)
+    try:
+        value = m.array(function(m.symbols(q)))
+    except Exception as error:  # the user's function: say which
+        raise ModelError(f"symmetry '{name}': {type(error).__name__}: {error}") from error
+    if value.ndim not in (1, 2) or value.shape[-1] != n:
+        raise ModelError(f"symmetry '{name}' must return a vector of length {n}, or a list of them")
+    return ca.Function("xi", [q], [ca.densify(m.expression(value.reshape(-1, n))).T])
+
+
+def translations(points: Sequence[Sequence[int]]) -> Callable[[np.ndarray], np.ndarray]:
+    """Translations of points, each given by the indices of its Cartesian coordinates: linear momentum."""
+    groups = [list(point) for point in points]
+
+    def generator(q: np.ndarray) -> np.ndarray:
+        xi = np.zeros((len(groups[0]), len(q)))
+        for group in groups:
+            xi[range(len(group)), group] = 1.0
+        return xi
+
+    return generator
+
+
+def rotations(vectors: Sequence[Sequence[int]]) -> Callable[[np.ndarray], np.ndarray]:
+    """Rotations of vectors (points and directors alike) about the origin: angular momentum.
+
+    In the plane there is one generator, in space there are three (about x, y and z).
+    """
+    groups = [list(vector) for vector in vectors]
+
+    def generator(q: np.ndarray) -> np.ndarray:
+        planes = [(0, 1)] if len(groups[0]) == 2 else [(1, 2), (2, 0), (0, 1)]
+        xi = np.zeros((len(planes), len(q)), dtype=object)
+        for group in groups:
+            for row, (a, b) in enumerate(planes):
+                xi[row, group[a]] = -q[group[b]]
+                xi[row, group[b]] = q[group[a]]
+        return xi
+
+    return generator
