@@ -104,7 +104,7 @@ class ElementModel:
         wanted = "one number" if shape == () else f"an array of shape {shape}"
         try:
             items = m.array(value)
-            if items.shape == shape:
+            if items.shape == shape and value is not None:
                 return m.expression(value)
             got = f"an array of shape {items.shape}"
         except (TypeError, ValueError):

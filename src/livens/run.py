@@ -85,7 +85,8 @@ class Run:
             self.stepper = FusedStepper(self.equations, z, x, self.c)
         except SingularMatrixError as error:
             raise IntegrationError(
-                f"the first step cannot be solved: {error}; {_undetermined(self.equations, x, z, self.c)}"
+                f"the first step cannot be solved: {error}; {_undetermined(self.equations, x, z, self.c)}. "
+                "If this is a singular position, start a little beside it"
             ) from None
 
     def record_start(self, initial: InitialState) -> None:

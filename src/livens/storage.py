@@ -21,7 +21,7 @@ from livens.system import System
 FORMAT = "livens-run-1"
 _UNITS = {"t": "s", "step_size": "s", "supplied_energy": "J", "dissipated_energy": "J"}
 #: How many numbers of a variable are stored together.
-_CHUNK = 16384
+_CHUNK = 8192
 
 
 def dimensions() -> dict[str, tuple[str, ...]]:
@@ -70,7 +70,8 @@ class RunFile:
             rows = max(1, _CHUNK // max(1, int(np.prod(rest))))
             kind = np.int64 if name == "newton_iterations" else np.float64
             chunks = (rows, *(max(1, size) for size in rest))
-            data = self._file.create_dataset(name, (0, *rest), dtype=kind, maxshape=(None, *rest), chunks=chunks)
+            limits = (None, *(size or None for size in rest))  # a fixed axis of no length cannot be chunked
+            data = self._file.create_dataset(name, (0, *rest), dtype=kind, maxshape=limits, chunks=chunks)
             if name in _UNITS:
                 data.attrs["units"] = _UNITS[name]
             if name == "t":
@@ -127,11 +128,15 @@ def _claim(path: Path, force: bool) -> None:
 
 
 def save(result: Result, path: Path, *, force: bool = False) -> Path:
-    """Write a whole run to a file."""
-    file = RunFile(path, force=force, facts=result.facts)
-    file.append({name: getattr(result, name) for name in VARIABLES})
+    """Write a whole run to a file, which is there complete or not at all."""
+    _claim(path, force)
+    arrays = {name: getattr(result, name) for name in VARIABLES}  # perhaps from the very file that is replaced
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    file = RunFile(part, force=True, facts=result.facts)
+    file.append(arrays)
     file.record(result.record)
     file.close()
+    part.replace(path)
     return path
 
 
@@ -144,11 +149,21 @@ def _opened(path: Path) -> Iterator[h5py.File]:
     except OSError:
         raise InputError(f"'{path}' is not a result file of livens (it is not HDF5, or it is damaged)") from None
     with file:
-        if file.attrs.get("format") != FORMAT:
+        with _sound(path):
             found = file.attrs.get("format")
+        if found != FORMAT:
             reason = f"its format is {found!r}, not {FORMAT!r}" if found else "it does not say so in itself"
             raise InputError(f"'{path}' is not a result file of livens: {reason}")
         yield file
+
+
+@contextmanager
+def _sound(path: Path) -> Iterator[None]:
+    """What a damaged file makes the library say, in our words."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, OSError, RuntimeError) as error:
+        raise InputError(f"'{path}' is damaged: {error}") from None
 
 
 class _Stored(Mapping[str, np.ndarray]):
@@ -160,7 +175,7 @@ class _Stored(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._read:
-            with _opened(self._path) as file:
+            with _opened(self._path) as file, _sound(self._path):
                 self._read[name] = file[name][:]
         return self._read[name]
 
@@ -174,11 +189,8 @@ class _Stored(Mapping[str, np.ndarray]):
 def load(path: str | Path, system: System | None = None) -> Result:
     """Read a run from its file. A system of your own is not in the file: pass it to use observables."""
     path = Path(path)
-    with _opened(path) as file:
-        try:
-            record = _record(file)
-        except (KeyError, TypeError, ValueError, OSError) as error:
-            raise InputError(f"'{path}' is damaged: {error}") from None
+    with _opened(path) as file, _sound(path):
+        record = _record(file)
     if system is not None and (
         system.coordinates != record.facts.coordinates or system.constraint_names != record.facts.constraint_names
     ):

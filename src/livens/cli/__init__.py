@@ -45,7 +45,7 @@ def _commands() -> None:
 
 def main() -> None:
     """Entry point: exit codes 0 done, 2 bad input, 3 the integration failed, 130 stopped by the user."""
-    from livens.errors import InputError, IntegrationError, Interrupted
+    from livens.errors import InputError, IntegrationError
 
     try:
         app()
@@ -53,8 +53,6 @@ def main() -> None:
         sys.exit(_say(error, 2))
     except IntegrationError as error:
         sys.exit(_say(error, 3))
-    except Interrupted as error:
-        sys.exit(_say(error, 130))
     except BrokenPipeError:
         sys.exit(0)  # the reader of a pipe has left
 

@@ -13,30 +13,38 @@ def add_to(app: typer.Typer) -> None:
 
 def list_(what: Annotated[str, typer.Argument(help="problems, schemes, or both if not given.")] = "") -> None:
     """List the ready problems with the schemes that fit, and the schemes with their properties."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from livens import problems, schemes
     from livens.errors import InputError, suggestion
 
-    kinds = ("problems", "schemes")
+    kinds = {"problems": _problems, "schemes": _schemes}
     if what and what not in kinds:
         raise InputError(f"there is no list of '{what}'{suggestion(what, kinds)}")
-    console = Console()
-    if what in ("", "problems"):
-        table = Table("problem", "what it is", "source", "options", "schemes that fit", title="Problems")
-        for entry in problems.all():
-            options = ", ".join(f"{name}={value}" for name, value in entry.options.items())
-            fitting = schemes.fitting(problems.load(entry.name).system)
-            table.add_row(entry.name, entry.summary, entry.source, options, ", ".join(fitting))
-        console.print(table)
-    if what in ("", "schemes"):
-        table = Table(
-            "scheme", "what it is", "source", "order", "symplectic", "symmetric", "conserves", title="Schemes"
-        )
-        for scheme in schemes.all():
-            flags = ["yes" if flag else "no" for flag in (scheme.symplectic, scheme.symmetric)]
-            table.add_row(
-                scheme.name, scheme.summary, scheme.source, str(scheme.order), *flags, ", ".join(scheme.conserves)
-            )
-        console.print(table)
+    for kind, show in kinds.items():
+        if what in ("", kind):
+            show()
+
+
+def _problems() -> None:
+    from livens import problems, schemes
+
+    for entry in problems.all():
+        options = "  ".join(f"{name}={_short(value)}" for name, value in entry.options.items())
+        fitting = schemes.fitting(problems.load(entry.name).system)
+        typer.echo(f"{entry.name}\n    {entry.summary} ({entry.source})")
+        typer.echo(f"    options  {options}\n    schemes  {', '.join(fitting)}\n")
+
+
+def _schemes() -> None:
+    from livens import schemes
+
+    for scheme in schemes.all():
+        traits = [name for name in ("symplectic", "symmetric") if getattr(scheme, name)]
+        conserved = ", ".join(name.replace("_", " ") for name in scheme.conserves)
+        typer.echo(f"{scheme.name}\n    {scheme.summary} ({scheme.source})")
+        typer.echo(f"    order {scheme.order}{''.join(', ' + trait for trait in traits)}; conserves {conserved}")
+        if scheme.requires:
+            typer.echo(f"    needs {' and '.join(r.words for r in scheme.requires)}")
+        typer.echo()
+
+
+def _short(value: object) -> str:
+    return ",".join(f"{x:g}" for x in value) if isinstance(value, tuple) else f"{value:g}"

@@ -14,14 +14,28 @@ def add_to(app: typer.Typer) -> None:
 
 def plot(
     file: Annotated[Path, typer.Argument(help="A result file.")],
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path(),
+    what: Annotated[
+        str | None, typer.Option(help="Names of pictures, with commas; all that make sense if not given.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the pictures; or, for a single one, its file.")] = Path(),
 ) -> None:
-    """Draw energies, constraints and coordinates of a run.
+    """Draw energies, constraints, coordinates and more of a run, and print the files written.
 
-    Example: livens plot double-four-bar.h5 --out figures
+    Pictures: energy, energy_increments, constraints, momenta, multipliers, coordinates, phase_portrait, newton,
+    trajectory, snapshots.
+
+    Example: livens plot double-four-bar.h5 --what energy,constraints --out figures
     """
     import livens as lv
-    from livens.plot import save_all
+    from livens.errors import InputError
+    from livens.plot import PICTURES, check_names, save_all
+    from livens.plot.style import SUFFIXES, save
 
-    for path in save_all(lv.load(file), out):
+    names = check_names(what.split(",")) if what is not None else None
+    single = out.suffix.removeprefix(".").lower() in SUFFIXES
+    if single and (names is None or len(names) != 1):
+        raise InputError(f"'{out}' is one picture: say which one with --what, or give a folder")
+    result = lv.load(file)
+    paths = [save(PICTURES[names[0]].draw(result), out)] if single and names else save_all(result, out, names)
+    for path in paths:
         typer.echo(str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,20 +46,31 @@ def run(
         for name, value in given.items():
             if value is not None:
                 raise InputError(f"--resume goes on with the run as it is in the file; {name} cannot be changed")
-        result = lv.resume(problem, t_end=t_end, progress=progress)
+        result = uninterrupted(lambda: lv.resume(problem, t_end=t_end, progress=progress))
     else:
         loaded = lv.problems.load(problem, **settings(set_ or []))
         if out is None and not as_json:
             out = Path(f"{problem}.h5")
-        result = lv.simulate(
-            loaded, scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, out=out, force=force, progress=progress
-        )
+        options: dict[str, Any] = dict(scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, out=out, force=force)
+        result = uninterrupted(lambda: lv.simulate(loaded, progress=progress, **options))
     if as_json:
         typer.echo(json.dumps(as_object(result)))
     elif not quiet:
         from livens.report import print_report
 
         print_report(result)
+
+
+def uninterrupted(job: Callable[[], Result]) -> Result:
+    """Do a job; Ctrl-C ends the command with exit code 130 and a word on what was kept."""
+    from livens.errors import Interrupted
+
+    try:
+        return job()
+    except Interrupted as stop:
+        kept = f"; go on with: livens run {stop.result.path} --resume" if stop.result and stop.result.path else ""
+        typer.echo(f"livens: {stop}{kept}", err=True)
+        raise typer.Exit(130) from None
 
 
 def settings(items: list[str]) -> dict[str, Any]:

@@ -29,7 +29,8 @@ class FusedStepper:
         self._newton: dict[Order, int] = {}
         self.order = self._choose_order(x, z, c)
         # no steps: this only makes the compiled loop ready, which takes seconds the first time on a machine
-        self.advance(Carry.start(z, x), 0, 0, float(c[0]), float(c[1]), c)
+        Z, X, iterations = self._buffers.filled(Carry.start(z, x), 1)
+        self._take(0, 0, float(c[0]), float(c[1]), c, Z, X, x.copy(), x.copy(), iterations, loop.SLOW_ITERATIONS)
 
     @property
     def order(self) -> Order:
@@ -50,16 +51,12 @@ class FusedStepper:
     def advance(self, carry: Carry, steps: int, first: int, h: float, t0: float, c: np.ndarray) -> Steps:
         Z, X, iterations = self._buffers.filled(carry, steps)
         dx, scale = carry.dx.copy(), carry.scale.copy()
-        r = np.empty(self.equations.size + 1)
         done, tried = 0, {self.order}
         limit, slow = steps, loop.SLOW_ITERATIONS
-        while done < steps or steps == 0:
-            kernels = (self._newton[self.order], self._residual, self._floor, self._end)
-            status, taken, _ = loop.advance(
-                kernels, limit - done, first + done, h, t0, c, Z[done:], X[done:], scale, r, dx, iterations[done:], slow
+        while done < steps:
+            status, taken = self._take(
+                limit - done, first + done, h, t0, c, Z[done:], X[done:], dx, scale, iterations[done:], slow
             )
-            if steps == 0:
-                break
             if taken:
                 done, tried = done + taken, {self.order}
             if status == loop.DONE:
@@ -67,6 +64,7 @@ class FusedStepper:
                 continue
             # step number `done` was refused: another pivot order, then patience, then the reference tier
             c[0], c[1] = h, t0 + (first + done) * h
+            dx[:], scale[:] = 0.0, self.reference.scales(X[done + PAST - 1], Z[done], c)
             order = self._other_order(X[done + PAST - 1], Z[done], c, tried)
             if order is not None:
                 self.statistics.repivots += 1
@@ -81,6 +79,16 @@ class FusedStepper:
                 done, tried = done + 1, {self.order}
                 limit, slow = steps, loop.SLOW_ITERATIONS
         return handed_back(Z, X, iterations, dx, scale, steps, None)
+
+    def _take(
+        self, steps: int, first: int, h: float, t0: float, c: np.ndarray, Z: np.ndarray, X: np.ndarray, dx: np.ndarray,
+        scale: np.ndarray, iterations: np.ndarray, slow: int,
+    ) -> tuple[int, int]:  # fmt: skip
+        """Call the compiled loop: (how it ended, steps taken)."""
+        kernels = (self._newton[self.order], self._residual, self._floor, self._end)
+        r = np.empty(self.equations.size + 1)
+        status, taken, _ = loop.advance(kernels, steps, first, h, t0, c, Z, X, scale, r, dx, iterations, slow)
+        return status, taken
 
     def _other_order(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, tried: set[Order]) -> Order | None:
         """The order that suits the numbers here, unless it has been tried."""

@@ -137,6 +137,7 @@ def advance(
         if status != DONE:
             for i in range(n):  # once more, from the unknowns of the last step
                 x[i] = X[s + PAST - 1, i]
+                dx[i] = 0.0
             call(floor, x.ctypes.data, z, pc, pdx, pscale)
             status, again, worst = solve_step(newton, residual, floor, x, z, pc, r, dx, scale, slow)
             count += again

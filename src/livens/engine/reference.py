@@ -55,7 +55,7 @@ class ReferenceStepper:
         """Damped Newton's method for one step: (unknowns, corrections, trouble or None, last correction, scales)."""
         x, last, dx = guess.copy(), np.inf, np.zeros(guess.size)
         reason = f"Newton's method did not reach the round-off floor in {_MOST_ITERATIONS} corrections"
-        scale = self._floor(x, z, c, dx).full().ravel()
+        scale = self.scales(x, z, c)
         count = stalls = 0
         for count in range(1, _MOST_ITERATIONS + 1):
             try:
@@ -77,6 +77,10 @@ class ReferenceStepper:
                 return x, count, None, dx, scale
             last = worst
         return x, count, self.trouble(x, z, c, dx, reason), dx, scale
+
+    def scales(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Reciprocal round-off bounds of the residual at x."""
+        return np.asarray(self._floor(x, z, c, np.zeros(x.size)).full().ravel())
 
     def _correction(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
         e = self.equations

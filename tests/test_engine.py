@@ -1,0 +1,168 @@
+"""The tiers of the engine agree, nothing is compiled twice, and the pivot order follows the numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import livens as lv
+from livens import math as m
+from livens.engine import loop, native
+from livens.engine.fused import FusedStepper
+from livens.engine.reference import ReferenceStepper
+from livens.engine.stepper import Carry
+from livens.schemes.assemble import step_equations
+
+
+def random_system(seed, n, constrained, coupled):
+    """Masses that may depend on q, a nonlinear potential, friction, forces; a sphere as constraint."""
+    random = np.random.default_rng(seed)
+    root = random.standard_normal((n, n))
+    mass = root @ root.T + n * np.eye(n)
+    stiffness, wave = random.uniform(0.5, 2, n), random.standard_normal(n)
+    system = lv.System(
+        n,
+        mass=lambda q: (mass + np.outer(q, q)) if coupled else mass,
+        potential=lambda q: sum(c * (1 - m.cos(x)) + 0.1 * x**4 for c, x in zip(stiffness, q, strict=True)),
+        constraints=(lambda q: [0.5 * (q @ q - 1)]) if constrained else None,
+        dissipation=lambda v: 0.05 * (v @ v),
+        forces=lambda q, v, t: wave * m.sin(t),
+    )
+    q0 = random.standard_normal(n)
+    q0 /= np.linalg.norm(q0)
+    v0 = random.standard_normal(n)
+    return system, q0, v0 - q0 * (q0 @ v0)
+
+
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(2, 4), constrained=st.booleans(), coupled=st.booleans(),
+    scheme=st.sampled_from(["livens-em", "livens-midpoint"]),
+)  # fmt: skip
+@settings(max_examples=12, deadline=None)
+def test_fused_and_reference_tiers_agree(seed, n, constrained, coupled, scheme):
+    """On random systems, to round-off."""
+    system, q0, v0 = random_system(seed, n, constrained, coupled)
+    runs = [lv.simulate(system, q0, v0, scheme=scheme, h=0.05, t_end=2.0, tier=tier) for tier in ("fused", "reference")]
+    for name in ("q", "v", "p"):
+        assert np.allclose(getattr(runs[0], name), getattr(runs[1], name), rtol=0, atol=1e-11)
+    if scheme == "livens-em":
+        assert np.abs(runs[0].observe("energy_balance_defect")).max() < 1e-12
+
+
+def test_tiers_agree_on_the_double_four_bar():
+    """59 unknowns a step; the motion is unstable in v normal to the constraints, so round-off grows by 1/h."""
+    problem = lv.problems.load("double-four-bar")
+    fused, reference = (lv.simulate(problem, t_end=0.2, tier=tier) for tier in ("fused", "reference"))
+    assert np.abs(fused.q - reference.q).max() < 1e-13
+    assert np.abs(fused.v - reference.v).max() < 1e-9
+
+
+def test_sum_of_elements_equals_one_element():
+    """A system written in one piece and as elements gives the same equations; per-element energies add up."""
+    whole = lv.System(
+        "x y",
+        kinetic=lambda v: 0.5 * v[0] ** 2 + v[1] ** 2,
+        potential=lambda q: 9.81 * q[1],
+        constraints=lambda q: [0.5 * (q @ q - 1)],
+    )
+    parts = lv.System(
+        "x y",
+        elements=[
+            lv.Element(["x"], kinetic=lambda v: 0.5 * v[0] ** 2),
+            lv.Element(["y"], kinetic=lambda v, k: k.m * v[0] ** 2, parameters=dict(m=1.0)),
+            lv.Element(["y", "x"], constraints=lambda q: [0.5 * (q @ q - 1)], name="rod"),
+            lv.Element([1], potential=lambda q: 9.81 * q[0]),
+        ],
+    )
+    a, b = (lv.simulate(s, [-1, 0], [0, 0], h=0.01, t_end=1) for s in (whole, parts))
+    assert np.abs(a.q - b.q).max() < 1e-13
+    assert parts.constraint_names == ("rod: g[0]",)
+
+
+def test_parameters_and_step_do_not_recompile():
+    """h, t and parameters are run-time inputs; only a new model compiles."""
+    problem = lv.problems.load("mass-spring-redundant")
+    lv.simulate(problem)
+    before = native.compilations
+    for m2, h in [(0.5, 0.1), (3.0, 0.05), (1.0, 0.025)]:
+        run = lv.simulate(problem, h=h, parameters=dict(m=[2.0, m2]))
+        assert np.abs(np.diff(run.observe("generalized_energy"))).max() < 1e-13
+    assert native.compilations == before
+    signatures = len(loop.advance.signatures)
+    lv.simulate(lv.problems.load("spring-pendulum"))
+    assert len(loop.advance.signatures) == signatures == 1  # a new model uses the same loop
+
+
+def test_parameters_change_the_motion():
+    """... and they are really used."""
+    problem = lv.problems.load("mass-spring-redundant")
+    light, heavy = (lv.simulate(problem, parameters=dict(m=[2.0, m2])).q[-1] for m2 in (1.0, 3.0))
+    assert np.abs(light - heavy).max() > 1e-2
+    again = lv.simulate(lv.problems.load("mass-spring-redundant", m=[2.0, 3.0]))
+    assert np.array_equal(again.q[-1], heavy)
+
+
+def test_pivot_order_is_chosen_anew():
+    """A pivot that nearly vanishes on the way: the order is given up there, and the steps come out the same.
+
+    The pendulum swings through its lowest point, x = 0 within 1e-9 at the end of the third step. The order that is
+    forced here eliminates v_x with the constraint, whose entry there is x.
+    """
+    problem = lv.problems.load("simple-pendulum")
+    equations = step_equations(problem.system, lv.schemes.get("livens-em"))
+    c = np.concatenate([[1e-3, 0.0], problem.system.parameter_vector()])
+    lowest = lv.simulate(problem.system, [0.0, -1.0], [-1.0, 0.0], h=1e-3, t_end=3e-3)  # symmetric in time: turn back
+    q, v = lowest.q[-1], -lowest.v[-1]
+    z = np.concatenate([q, v, v, [0.0, 0.0]])
+    x = np.concatenate([v, lowest.multipliers[-1]])
+    stepper = FusedStepper(equations, z, x, c)
+    forced = ((2, 1, 0), (0, 1, 2))
+    stepper.order = forced
+    steps = stepper.advance(Carry.start(z, x), 100, 0, 1e-3, 0.0, c.copy())
+    assert abs(steps.Z[2, 0]) < 1e-9
+    assert steps.trouble is None and steps.taken == 100
+    assert stepper.statistics.repivots >= 1 and stepper.order != forced
+    Z = steps.Z.copy()
+    reference = ReferenceStepper(equations).advance(Carry.start(z, x), 100, 0, 1e-3, 0.0, c.copy())
+    assert np.abs(Z[:, :2] - reference.Z[:, :2]).max() < 1e-13
+
+
+def test_an_order_with_exactly_zero_pivot_is_given_up():
+    """Division by zero in the elimination: infinities and NaN are noticed, not accepted."""
+    problem = lv.problems.load("simple-pendulum")
+    equations = step_equations(problem.system, lv.schemes.get("livens-midpoint"))
+    c = np.concatenate([[1e-3, 0.0], problem.system.parameter_vector()])
+    z = np.concatenate([[0.0, -1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    x = np.zeros(3)
+    stepper = FusedStepper(equations, z, x, c)
+    stepper.order = ((2, 1, 0), (0, 1, 2))
+    steps = stepper.advance(Carry.start(z, x), 10, 0, 1e-3, 0.0, c.copy())
+    assert steps.trouble is None and steps.taken == 10
+    assert stepper.statistics.repivots + stepper.statistics.reference_steps >= 1
+    assert np.all(np.isfinite(steps.Z))
+
+
+def test_chunks_do_not_change_the_run():
+    """Bit for bit: the carried numbers are all there is."""
+    problem = lv.problems.load("double-four-bar")
+    equations = step_equations(problem.system, lv.schemes.get("livens-em"))
+    run = lv.simulate(problem, t_end=0.3)
+    c = np.concatenate([[1e-3, 0.0], problem.system.parameter_vector()])
+    z = np.concatenate([problem.q0, problem.v0, run.p[0], [0.0, 0.0]])
+    x = np.concatenate([problem.v0, run.multipliers[0]])
+    stepper = FusedStepper(equations, z, x, c)
+    carry, done, random = Carry.start(z, x), 0, np.random.default_rng(1)
+    while done < 300:
+        count = min(int(random.integers(1, 60)), 300 - done)
+        steps = stepper.advance(carry, count, done, 1e-3, 0.0, c)
+        assert np.array_equal(steps.Z[:, :30], run.q[done + 1 : done + count + 1])
+        carry, done = steps.carry, done + count
+
+
+@pytest.mark.parametrize("N", [1, 3, 10])
+def test_n_four_bar(N):
+    """Any number of loops, energy at round-off, against the exact motion."""
+    problem = lv.problems.load("n-four-bar", N=N)
+    run = lv.simulate(problem, t_end=1.0)
+    assert run.summary.max_energy_drift < 1e-13 and run.summary.max_constraint < 1e-13
+    assert np.abs(run.q[-1] - problem.reference(1.0)["q"]).max() < 1e-4

@@ -1,0 +1,169 @@
+"""Runs on disk: what is written is read, a run goes on bit for bit, and strange files are refused."""
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import livens as lv
+from livens import math as m
+from livens.result import VARIABLES
+
+
+def same(a, b):
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in VARIABLES)
+
+
+def test_save_and_load(tmp_path):
+    run = lv.simulate(lv.problems.load("double-four-bar"), t_end=0.1)
+    path = run.save(tmp_path / "run.h5")
+    again = lv.load(path)
+    assert same(run, again)
+    assert again.facts == run.facts and again.summary == run.summary and again.status == "complete"
+    # a ready problem is built anew, so observables work
+    assert np.array_equal(again.observe("total_energy"), run.observe("total_energy"))
+
+
+def test_xarray_reads_it(tmp_path):
+    run = lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.1, out=tmp_path / "run.h5")
+    with xarray.open_dataset(tmp_path / "run.h5", engine="h5netcdf") as data:
+        assert set(VARIABLES) <= set(data.variables)
+        assert data["q"].dims == ("t", "coordinate") and list(data["coordinate"].values) == ["x", "y"]
+        assert np.array_equal(data["q"].values, run.q)
+        assert data["t"].attrs["units"] == "s"
+    table = run.to_xarray()
+    assert np.array_equal(table["v"].sel(coordinate="y"), run.v[:, 1])
+    assert table["multipliers"].dims == ("t", "constraint")
+
+
+def test_a_system_of_ones_own(tmp_path):
+    system = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: q[0] ** 4)
+    run = lv.simulate(system, [1.0], [0.0], h=0.01, t_end=1.0, out=tmp_path / "own.h5")
+    bare = lv.load(tmp_path / "own.h5")
+    assert same(bare, run) and np.array_equal(bare.observe("step_size"), run.step_size)
+    with pytest.raises(lv.InputError, match="pass the system it was made with"):
+        bare.observe("total_energy")
+    assert np.ptp(lv.load(tmp_path / "own.h5", system=system).observe("generalized_energy")) < 1e-13
+    with pytest.raises(lv.InputError, match="made with another system"):
+        lv.load(tmp_path / "own.h5", system=lv.System("y", kinetic=lambda v: v[0] ** 2))
+
+
+def test_file_and_memory_hold_the_same(tmp_path):
+    problem = lv.problems.load("simple-pendulum", h=1e-3)
+    for every in (1, 7):
+        in_memory = lv.simulate(problem, t_end=5.0005, every=every)
+        in_file = lv.simulate(problem, t_end=5.0005, every=every, out=tmp_path / f"{every}.h5")
+        assert same(in_memory, in_file)
+        # the step is honoured exactly, the last one is shorter, and the result says so
+        assert in_file.t[-1] == 5.0005 and "the last step was shortened to 0.0005" in in_file.message
+        assert in_file.step_size[-1] == pytest.approx(5e-4) and set(in_file.step_size[1:-1]) == {1e-3}
+        assert len(in_file) == 5000 // every + 2 and np.all(np.diff(in_file.t[:-1]) == pytest.approx(every * 1e-3))
+
+
+def interrupted(path, problem, t_stop, **changes):
+    """A file as an interrupted run leaves it: stopped at t_stop, meant to go on."""
+    lv.simulate(problem, t_end=t_stop, out=path, **changes)
+    with h5py.File(path, "r+") as file:
+        file.attrs["status"] = "interrupted"
+
+
+@pytest.mark.parametrize("name", ["double-four-bar", "spring-pendulum-spherical", "simple-pendulum"])
+@pytest.mark.parametrize("every", [1, 3])
+def test_resume_is_bit_for_bit(tmp_path, name, every):
+    problem = lv.problems.load(name, h=1e-3)
+    whole = lv.simulate(problem, t_end=0.5, every=every)
+    for i, t_stop in enumerate([0.001, 0.1234, 0.4]):
+        path = tmp_path / f"{i}.h5"
+        interrupted(path, problem, t_stop, every=every)
+        resumed = lv.resume(path, t_end=0.5)
+        assert same(resumed, whole)
+        assert resumed.summary == whole.summary
+        assert resumed.statistics.newton_iterations == whole.statistics.newton_iterations
+
+
+def test_resume_refuses(tmp_path):
+    problem = lv.problems.load("simple-pendulum")
+    path = tmp_path / "run.h5"
+    lv.simulate(problem, t_end=0.1, out=path)
+    with pytest.raises(lv.InputError, match="already finished"):
+        lv.resume(path)
+    with pytest.raises(lv.InputError, match="lies before the end of the run"):
+        lv.resume(path, t_end=0.05)
+    assert len(lv.resume(path, t_end=0.2)) == 201  # longer is fine
+    other = lv.System(
+        "x y", kinetic=lambda v: v @ v, constraints=lambda q: [q @ q - 1], constraint_names=["length of the rod"]
+    )
+    with pytest.raises(lv.InputError, match=r"unknown parameter|made with other equations"):
+        lv.resume(path, t_end=0.3, system=other)
+
+
+def test_writing_refuses(tmp_path):
+    problem = lv.problems.load("simple-pendulum")
+    path = tmp_path / "run.h5"
+    run = lv.simulate(problem, t_end=0.01, out=path)
+    with pytest.raises(lv.InputError, match="exists already"):
+        lv.simulate(problem, t_end=0.01, out=path)
+    with pytest.raises(lv.InputError, match="exists already"):
+        run.save(path)
+    assert same(lv.load(run.save(path, force=True)), run)
+    with pytest.raises(lv.InputError, match="does not exist"):
+        run.save(tmp_path / "no" / "run.h5")
+    with pytest.raises(lv.InputError, match="it is a folder"):
+        run.save(tmp_path)
+
+
+def test_a_failed_run_is_in_its_file(tmp_path):
+    system = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, forces=lambda q: [-10 * m.sign(q[0])])
+    with pytest.raises(lv.IntegrationError):
+        lv.simulate(system, [1.0], [0.0], h=0.1, t_end=5, out=tmp_path / "failed.h5")
+    kept = lv.load(tmp_path / "failed.h5")
+    assert kept.status == "failed" and len(kept) > 2 and "Try a smaller step" in kept.message
+
+
+def test_strange_files(tmp_path):
+    with pytest.raises(lv.InputError, match="there is no file"):
+        lv.load(tmp_path / "nothing.h5")
+    text = tmp_path / "text.h5"
+    text.write_text("t,q\n0,1\n")
+    with pytest.raises(lv.InputError, match="not a result file of livens"):
+        lv.load(text)
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["t"] = [0.0]
+    with pytest.raises(lv.InputError, match="does not say so in itself"):
+        lv.load(tmp_path / "other.h5")
+    with h5py.File(tmp_path / "other.h5", "r+") as file:
+        file.attrs["format"] = "livens-run-99"
+    with pytest.raises(lv.InputError, match="'livens-run-99', not 'livens-run-1'"):
+        lv.load(tmp_path / "other.h5")
+
+
+@pytest.fixture(scope="module")
+def small_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "small.h5"
+    lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.01, out=path)
+    return path
+
+
+@given(
+    cut=st.none() | st.floats(0, 1),
+    changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8),
+)
+@settings(max_examples=150, deadline=None)
+def test_damaged_files_are_refused_or_read(tmp_path_factory, small_file, cut, changes):
+    """Bytes changed or cut off anywhere: a clear error or a readable run, never another exception."""
+    content = bytearray(small_file.read_bytes())
+    if cut is not None:
+        del content[int(cut * len(content)) :]
+    for place, value in changes:
+        if content:
+            content[int(place * len(content))] = value
+    path = tmp_path_factory.mktemp("damaged") / "run.h5"
+    path.write_bytes(bytes(content))
+    try:
+        run = lv.load(path)
+        for name in VARIABLES:
+            getattr(run, name)
+    except lv.InputError as error:
+        assert str(path) in str(error)
