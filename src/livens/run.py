@@ -30,6 +30,8 @@ from livens.task import Task
 _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
 #: The reference tier is slow: look at the clock and at Ctrl-C more often.
 _REFERENCE_STEPS = 32
+#: The first pivot order is chosen for the system's own parameters and this step, whatever those of the run.
+_TYPICAL_STEP = 2.0**-10
 
 
 @functools.lru_cache(maxsize=64)
@@ -82,7 +84,8 @@ class Run:
             self.stepper = ReferenceStepper(self.equations)
             return
         try:
-            self.stepper = FusedStepper(self.equations, z, x, self.c)
+            typical = np.concatenate([[_TYPICAL_STEP, self.task.t0], self.task.system.parameter_vector()])
+            self.stepper = FusedStepper(self.equations, z, x, self.c, typical)
         except SingularMatrixError as error:
             raise IntegrationError(
                 f"the first step cannot be solved: {error}; {_undetermined(self.equations, x, z, self.c)}. "

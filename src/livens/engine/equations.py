@@ -9,6 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.graph.roundoff import roundoff_bound
+
 
 @dataclass(frozen=True, eq=False)
 class StepEquations:
@@ -28,6 +30,7 @@ class StepEquations:
     guess: Any  # unknowns to start from at the first step; entries without a value are zero
     kinds: tuple[int, ...]  # how many unknowns of one kind (velocities, multipliers, ...) follow each other
     row_names: tuple[str, ...]
+    noise: ca.Function | None = None  # as `roundoff`, if that is known from the parts; else it is derived
 
     @property
     def size(self) -> int:
@@ -40,6 +43,15 @@ class StepEquations:
     @functools.cached_property
     def residual_function(self) -> ca.Function:
         return ca.Function("residual", self.arguments, [self.residual])
+
+    @functools.cached_property
+    def roundoff(self) -> ca.Function:
+        """How much of the residual can be rounding, at (x, z, c, e) for unknowns with errors e; in units of UNIT."""
+        if self.noise is not None:
+            return self.noise
+        e = ca.SX.sym("e", self.size)
+        bound = roundoff_bound(self.residual_function, self.arguments, [e, ca.fabs(self.z), ca.fabs(self.c)])
+        return ca.Function("noise", [*self.arguments, e], [ca.densify(bound)])
 
     @functools.cached_property
     def newton_function(self) -> ca.Function:

@@ -18,7 +18,10 @@ class FusedStepper:
 
     name = "fused"
 
-    def __init__(self, equations: StepEquations, z: np.ndarray, x: np.ndarray, c: np.ndarray) -> None:
+    def __init__(
+        self, equations: StepEquations, z: np.ndarray, x: np.ndarray, c: np.ndarray, typical: np.ndarray | None = None
+    ) -> None:
+        """`typical` is a c to choose the first pivot order with, so that another mass or step compiles nothing."""
         self.equations = equations
         self.statistics = Statistics()
         self._buffers = Buffers()
@@ -27,7 +30,7 @@ class FusedStepper:
             residual_kernel(equations), end_kernel(equations), floor_kernel(equations),
         )  # fmt: skip
         self._newton: dict[Order, int] = {}
-        self.order = self._choose_order(x, z, c)
+        self.order = self._first_order(x, z, c, c if typical is None else typical)
         # no steps: this only makes the compiled loop ready, which takes seconds the first time on a machine
         Z, X, iterations = self._buffers.filled(Carry.start(z, x), 1)
         self._take(0, 0, float(c[0]), float(c[1]), c, Z, X, x.copy(), x.copy(), iterations, loop.SLOW_ITERATIONS)
@@ -42,6 +45,12 @@ class FusedStepper:
         if order not in self._newton:
             self._newton[order] = newton_kernel(self.equations, order)
         self._order = order
+
+    def _first_order(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, typical: np.ndarray) -> Order:
+        try:
+            return self._choose_order(x, z, typical)
+        except SingularMatrixError:
+            return self._choose_order(x, z, c)
 
     def _choose_order(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> Order:
         e = self.equations

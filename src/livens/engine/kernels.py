@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
 
 from livens.engine.emit import ZERO, Emitter
 from livens.engine.equations import StepEquations
-from livens.engine.native import compile_function
-from livens.graph.roundoff import roundoff_bound
+from livens.engine.native import find_or_compile
+from livens.graph.roundoff import UNIT
 
 Order = tuple[tuple[int, ...], tuple[int, ...]]
 _X, _Z, _C, _R, _OUT = range(5)
@@ -23,11 +25,22 @@ _SHAKEN = 1e-4
 
 def simple_kernel(function: ca.Function, name: str, pointer: int = _OUT, effort: int = _OFTEN) -> int:
     """The address of native code for a function of (x, z, c) with one dense output, written to `pointer`."""
-    emitter = Emitter(name, 5)
-    (values,) = emitter.graph(function, _INPUTS[: function.n_in()])
-    for i, value in enumerate(values):
-        emitter.store(value, pointer, i)
-    return compile_function(emitter.text(), name, effort)
+
+    def text() -> str:
+        emitter = Emitter(name, 5)
+        (values,) = emitter.graph(function, _INPUTS[: function.n_in()])
+        for i, value in enumerate(values):
+            emitter.store(value, pointer, i)
+        return emitter.text()
+
+    return find_or_compile(f"{_writer()} {pointer} {function.serialize()}", text, name, effort)
+
+
+@functools.cache
+def _writer() -> str:
+    """A fingerprint of the code that writes native code: the same function may be written otherwise tomorrow."""
+    files = [Path(__file__).with_name(name) for name in ("emit.py", "kernels.py")]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 @functools.lru_cache(maxsize=256)
@@ -56,15 +69,13 @@ def floor_function(equations: StepEquations) -> ca.Function:
     largest unknown of their kind: so where everything in an equation vanishes, it is not held to the rounding of zero
     while the other equations shake its unknowns.
     """
-    dx = ca.SX.sym("dx", equations.size)
-    arguments = equations.arguments
-    errors = [ca.fabs(argument) for argument in arguments]
+    x, dx = equations.x, ca.SX.sym("dx", equations.size)
     kinds = np.split(np.arange(equations.size), np.cumsum(equations.kinds)[:-1])
-    largest = [ca.repmat(_SHAKEN * ca.norm_inf(equations.x[list(kind)]), len(kind)) for kind in kinds if len(kind)]
-    errors[0] += 4 * ca.fabs(dx) + ca.vertcat(*largest)
-    bound = roundoff_bound(equations.residual_function, arguments, errors)
+    largest = [ca.repmat(_SHAKEN * ca.norm_inf(x[list(kind)]), len(kind)) for kind in kinds if len(kind)]
+    errors = ca.fabs(x) + 4 * ca.fabs(dx) + ca.vertcat(*largest)
+    bound = UNIT * equations.roundoff(*equations.arguments, errors)
     # the smallest numbers keep the quotient finite where an entry is identically zero
-    return ca.Function("floor", [*arguments, dx], [1 / (ca.densify(bound) + 1e-290)])
+    return ca.Function("floor", [*equations.arguments, dx], [1 / (bound + 1e-290)])
 
 
 @functools.lru_cache(maxsize=256)
@@ -74,6 +85,12 @@ def newton_kernel(equations: StepEquations, order: Order) -> int:
     Graph, LU factorisation in a static pivot order and both substitutions are one straight line of code, row by row,
     so that the row at work stays in registers.
     """
+    places = equations.rows.tolist(), equations.columns.tolist()
+    content = f"{_writer()} {order} {places} {equations.newton_function.serialize()}"
+    return find_or_compile(content, lambda: _newton_text(equations, order), "newton", _OFTEN)
+
+
+def _newton_text(equations: StepEquations, order: Order) -> str:
     emitter = Emitter("newton", 5)
     residual, jacobian = emitter.graph(equations.newton_function, _INPUTS[:3])
     for i, value in enumerate(residual):
@@ -86,7 +103,7 @@ def newton_kernel(equations: StepEquations, order: Order) -> int:
     for value, j in zip(solution, order[1], strict=True):
         emitter.store(value, _OUT, j)
     emitter.store(growth, _R, len(residual))
-    return compile_function(emitter.text(), "newton", _OFTEN)
+    return emitter.text()
 
 
 def _solve(emitter: Emitter, matrix: list[dict[int, str]], right: list[str]) -> tuple[list[str], str]:

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import llvmlite
@@ -42,9 +43,9 @@ def _fingerprint(effort: int) -> str:
     return f"{llvmlite.__version__} {machine.triple} {llvm.get_host_cpu_name()} {features} {effort}"
 
 
-def _object_code(text: str, effort: int) -> bytes:
+def _object_code(content: str, text: Callable[[], str], effort: int) -> bytes:
     global compilations
-    key = hashlib.sha256((_fingerprint(effort) + text).encode()).hexdigest()
+    key = hashlib.sha256((_fingerprint(effort) + content).encode()).hexdigest()
     path = cache_directory() / key[:2] / f"{key}.o"
     try:
         stored = path.read_bytes()
@@ -52,7 +53,7 @@ def _object_code(text: str, effort: int) -> bytes:
             return stored[32:]
     except OSError:
         pass  # not there yet, or the folder cannot be read: compile
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(text())
     machine = _machine(effort)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     code: bytes = machine.emit_object(module)
@@ -74,7 +75,12 @@ def _write_atomically(path: Path, content: bytes) -> None:
 @functools.cache
 def compile_function(text: str, name: str, effort: int = 2) -> int:
     """The address of function `name` of the LLVM text, compiled or taken from the cache."""
-    code = _object_code(text, effort)
+    return find_or_compile(text, lambda: text, name, effort)
+
+
+def find_or_compile(content: str, text: Callable[[], str], name: str, effort: int = 2) -> int:
+    """As `compile_function`, for a text that follows from `content` and is only written if need be."""
+    code = _object_code(content, text, effort)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _fresh_machine(effort))
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

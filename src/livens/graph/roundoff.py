@@ -23,13 +23,13 @@ class Rounded(NamedTuple):
 
 
 def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any]) -> Any:
-    """A bound of the rounding error of the first output at `inputs`, which have errors of up to ``UNIT * errors``."""
+    """A bound of the rounding error of the first output at `inputs`, which have errors `errors`; in units of UNIT."""
     lifted = [
         [Rounded(vector[j], error[j]) for j in range(vector.numel())]
         for vector, error in zip(inputs, errors, strict=True)
     ]
     (outputs, *_) = walk(function, lifted, lambda c: Rounded(ca.SX(c), ca.SX(0)), _apply)
-    return UNIT * ca.vertcat(*(o.error for o in outputs)) if outputs else ca.SX(0, 1)
+    return ca.vertcat(*(o.error for o in outputs)) if outputs else ca.SX(0, 1)
 
 
 def _apply(name: str, a: Rounded, b: Rounded | None = None) -> Rounded:

@@ -11,6 +11,7 @@ import numpy as np
 
 from livens.element import ElementModel
 from livens.engine.equations import StepEquations
+from livens.graph.roundoff import roundoff_bound
 from livens.schemes.base import ElementEnergies, Scheme, State
 from livens.system import System
 
@@ -36,6 +37,9 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
     residual = ca.vertsplit(ca.densify(ca.vertcat(*scheme.rows(old, unknown, h), ca.SX(cells * m, 1))))
     supplied, dissipated = z[3 * n], z[3 * n + 1]
     jacobian = _entries(ca.jacobian(ca.vertcat(*residual), x))
+    e = ca.SX.sym("e", x.numel())  # errors of the unknowns, for the bound of the residual's rounding
+    own_rows = ca.Function("rows", [x, z, c], [ca.vertcat(*residual)])
+    noise = ca.vertsplit(ca.densify(roundoff_bound(own_rows, [x, z, c], [e, ca.fabs(z), ca.fabs(c)])))
 
     parts: dict[ElementModel, _Part] = {}
     for model, index, where, slots in zip(
@@ -46,9 +50,12 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
         part, i = parts[model], list(index)
         places = [b * n + j for b in range(blocks) for j in i]
         places += [blocks * n + d * m + r for d in range(cells) for r in range(slots.start, slots.stop)]
-        rows, entries, p, work = part.function(x[places], old.q[i], old.v[i], h, t, k[list(where)])
+        arguments = x[places], old.q[i], old.v[i], h, t, k[list(where)]
+        rows, entries, p, work = part.function(*arguments)
+        rounding = part.noise(*arguments, e[places])
         for a, row in enumerate(places):
             residual[row] += rows[a]
+            noise[row] += rounding[a] + ca.fabs(rows[a])  # the share's own, and that of adding it
         for a, (row, column) in enumerate(part.pattern):
             place = places[row], places[column]
             jacobian[place] = jacobian[place] + entries[a] if place in jacobian else entries[a]
@@ -59,7 +66,7 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
     for constraint in dropped:
         for d in range(cells):
             row = blocks * n + d * m + constraint
-            residual[row] = x[row]
+            residual[row], noise[row] = x[row], e[row]
             jacobian = {place: value for place, value in jacobian.items() if place[0] != row}
             jacobian[row, row] = ca.SX(1)
 
@@ -74,6 +81,7 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
         guess=ca.densify(ca.vertcat(*scheme.guess(old), ca.SX(cells * m, 1))),
         kinds=(n,) * blocks + (m,) * cells,
         row_names=_row_names(system, scheme),
+        noise=ca.Function("noise", [x, z, c, e], [ca.vertcat(*noise)]),
     )  # fmt: skip
 
 
@@ -93,11 +101,14 @@ class _Part:
         jacobian = _entries(ca.jacobian(rows, x))
         self.pattern = list(jacobian)
         work = ca.vertcat(ca.SX(share.supplied), ca.SX(share.dissipated))
+        arguments = [x, q, v, h, t, model.k]
         self.function = ca.Function(
-            "share",
-            [x, q, v, h, t, model.k],
-            [rows, ca.vertcat(*jacobian.values()), ca.densify(share.momentum), ca.densify(work)],
+            "share", arguments, [rows, ca.vertcat(*jacobian.values()), ca.densify(share.momentum), ca.densify(work)]
         )
+        e = ca.SX.sym("e", x.numel())
+        rows_only = ca.Function("rows", arguments, [rows])
+        bound = roundoff_bound(rows_only, arguments, [e, *(ca.fabs(argument) for argument in arguments[1:])])
+        self.noise = ca.Function("noise", [*arguments, e], [ca.densify(bound)])
 
 
 def _named(scheme: Scheme, x: Any, n: int, m: int) -> SimpleNamespace:
