@@ -38,13 +38,24 @@ def test_spring_pendulum_spherical():
 def test_momenta_of_the_spring_pendulum():
     """What is conserved depends on the coordinates.
 
-    In spherical coordinates the rotation about z shifts phi, on which nothing depends: p_phi is exact. The other
-    components, and all of them in Cartesian coordinates with the plain discrete gradient of the quartic potential,
-    are not; the midpoint rule conserves them in Cartesian coordinates, where they are quadratic.
+    In spherical coordinates the rotation about z shifts phi, on which nothing depends: p_phi is exact. In Cartesian
+    coordinates livens-em conserves all of the angular momentum if the potential is given through an invariant, and not
+    with the plain discrete gradient of the same quartic potential. The midpoint rule conserves it there in any case.
     """
     spherical = lv.simulate(lv.problems.load("spring-pendulum-spherical"))
     assert spherical.summary.momentum_drift["p_phi"] < 1e-13
-    plain = lv.simulate(lv.problems.load("spring-pendulum"))
+    problem = lv.problems.load("spring-pendulum")
+    equivariant = lv.simulate(problem)
+    assert equivariant.summary.momentum_drift["angular_momentum"] < 1e-13
+    assert equivariant.summary.max_energy_drift < 1e-13
+    written_out = lv.System(
+        "x y z",
+        kinetic=lambda v: 0.5 * (v @ v),
+        potential=lambda q: 150 * ((q @ q - 1) / 2) ** 2,
+        symmetries=dict(angular_momentum=lv.symmetry.rotations([[0, 1, 2]])),
+    )
+    plain = lv.simulate(written_out, problem.q0, problem.v0, h=0.01, t_end=1.0)
+    assert plain.summary.max_energy_drift < 1e-13
     assert plain.summary.momentum_drift["angular_momentum"] > 1e-6
     midpoint = lv.simulate(lv.problems.load("spring-pendulum"), scheme="livens-midpoint")
     assert midpoint.summary.momentum_drift["angular_momentum"] < 1e-13

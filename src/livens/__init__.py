@@ -24,7 +24,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from livens import math, problems, schemes, symmetry
-    from livens.element import Element
+    from livens.element import Element, through
     from livens.errors import InputError, IntegrationError, Interrupted, LivensError, ModelError
     from livens.problems.problem import Problem
     from livens.result import Result
@@ -50,10 +50,11 @@ _HOMES = {
     "schemes": "",
     "simulate": "simulation",
     "symmetry": "",
+    "through": "element",
 }
 __all__ = [
     "Element", "InputError", "IntegrationError", "Interrupted", "LivensError", "ModelError", "Problem", "Result",
-    "System", "load", "math", "problems", "resume", "schemes", "simulate", "symmetry",
+    "System", "load", "math", "problems", "resume", "schemes", "simulate", "symmetry", "through",
 ]  # fmt: skip
 
 

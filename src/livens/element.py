@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -14,6 +15,39 @@ from livens.errors import InputError, ModelError
 from livens.parameters import Namespace, Parameters
 
 ModelFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Through:
+    """An energy given through invariants; see `through`."""
+
+    invariants: ModelFunction
+    energy: ModelFunction
+
+
+def through(invariants: ModelFunction, energy: ModelFunction) -> Through:
+    """An energy as a function of invariants that are at most quadratic in (q, v).
+
+    To be given as `kinetic` or `potential`: ``invariants`` is a function of q, v, k (q, k for a potential) that returns
+    a list, ``energy`` a function of w and k, where w are the invariants. Energy-momentum schemes then use the
+    equivariant discrete gradient: momentum maps of all symmetries that leave the invariants as they are, are conserved
+    exactly (S004 eqs. 87-92).
+
+    >>> import livens as lv
+    >>> spring = lv.through(lambda q: [q @ q], lambda w, k: 0.5 * k.c * (w[0] - 1) ** 2)
+    >>> particle = lv.System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=spring, parameters=dict(c=3.0))
+    """
+    return Through(invariants, energy)
+
+
+@dataclass(frozen=True, eq=False)
+class Invariants:
+    """An energy given through invariants, as expressions: ``energy(w, k)`` with ``w = of(q, v, k)``."""
+
+    w: Any
+    of: Any
+    energy: Any
+
 
 #: What a model function may ask for, by its role.
 _ARGUMENTS = {
@@ -38,9 +72,9 @@ class Element:
         self,
         coordinates: Sequence[int | str],
         *,
-        kinetic: ModelFunction | None = None,
+        kinetic: ModelFunction | Through | None = None,
         mass: ModelFunction | None = None,
-        potential: ModelFunction | None = None,
+        potential: ModelFunction | Through | None = None,
         constraints: ModelFunction | None = None,
         dissipation: ModelFunction | None = None,
         forces: ModelFunction | None = None,
@@ -49,7 +83,7 @@ class Element:
         constraint_names: Sequence[str] | None = None,
     ) -> None:
         self.coordinates = tuple(coordinates)
-        self.functions: dict[str, ModelFunction] = {
+        self.functions: dict[str, ModelFunction | Through] = {
             role: function
             for role, function in {
                 "kinetic": kinetic, "mass": mass, "potential": potential, "constraints": constraints,
@@ -61,7 +95,8 @@ class Element:
         self.name = name
         self.constraint_names = tuple(constraint_names) if constraint_names is not None else None
         for role, function in self.functions.items():
-            if not callable(function):
+            given_through = isinstance(function, Through) and role in ("kinetic", "potential")
+            if not (callable(function) or given_through):
                 raise ModelError(f"{role} must be a function of {_allowed(role)}, got {function!r}")
         if "kinetic" in self.functions and "mass" in self.functions:
             raise ModelError("give either kinetic or mass, not both: mass M stands for the kinetic energy v.M v/2")
@@ -83,6 +118,7 @@ class ElementModel:
             "k": Namespace(named),
         }
         self._where = f" of element '{element.name}'" if element.name else ""
+        self.through: dict[str, Invariants] = {}
         functions = element.functions
         self.T = self._kinetic(functions)
         self.V = self._scalar("potential", functions)
@@ -91,10 +127,10 @@ class ElementModel:
         self.g = self._constraints(functions)
         self.m = self.g.numel()
 
-    def _call(self, role: str, function: ModelFunction) -> Any:
-        names = _argument_names(role, function, self._where)
+    def _call(self, role: str, function: ModelFunction, allowed: str = "", **more: Any) -> Any:
+        names = _argument_names(role, function, self._where, allowed or _ARGUMENTS[role])
         try:
-            return function(*(self._given[name] for name in names))
+            return function(*((self._given | more)[name] for name in names))
         except ModelError as error:
             raise ModelError(f"{role}{self._where}: {error}") from None
         except Exception as error:  # whatever a model function raises is the model's fault: say which function
@@ -111,12 +147,29 @@ class ElementModel:
             got = f"{type(value).__name__} {value!r}"
         raise ModelError(f"{role}{self._where} must return {wanted}, got {got}")
 
-    def _scalar(self, role: str, functions: Mapping[str, ModelFunction]) -> Any:
+    def _scalar(self, role: str, functions: Mapping[str, Any]) -> Any:
         if role not in functions:
             return ca.SX(0)
+        if isinstance(functions[role], Through):
+            return self._through(role, functions[role])
         return self._shaped(role, self._call(role, functions[role]), ())
 
-    def _kinetic(self, functions: Mapping[str, ModelFunction]) -> Any:
+    def _through(self, role: str, given: Through) -> Any:
+        what = f"invariants of {role}"
+        flat = _flattened(self._call(what, given.invariants, "qvk" if role == "kinetic" else "qk"))
+        if not flat:
+            raise ModelError(f"{what}{self._where} must return a list of numbers")
+        of = ca.densify(m.expression(np.array(flat, dtype=object)))
+        state = ca.vertcat(self.q, self.v)
+        if ca.depends_on(ca.jacobian(ca.jacobian(of, state), state), state):
+            raise ModelError(f"{what}{self._where} must be at most quadratic in q and v")
+        w = ca.SX.sym("w", len(flat))
+        what = f"energy of {role}"
+        energy = self._shaped(what, self._call(what, given.energy, "wk", w=m.symbols(w)), ())
+        self.through[role] = Invariants(w, of, energy)
+        return ca.substitute(energy, w, of)
+
+    def _kinetic(self, functions: Mapping[str, Any]) -> Any:
         if "mass" not in functions:
             return self._scalar("kinetic", functions)
         matrix = self._shaped("mass", self._call("mass", functions["mass"]), (self.n, self.n))
@@ -124,12 +177,12 @@ class ElementModel:
             raise ModelError(f"mass{self._where} must return a symmetric matrix")
         return ca.dot(self.v, matrix @ self.v) / 2
 
-    def _forces(self, functions: Mapping[str, ModelFunction]) -> Any:
+    def _forces(self, functions: Mapping[str, Any]) -> Any:
         if "forces" not in functions:
             return ca.SX(self.n, 1)
         return self._shaped("forces", self._call("forces", functions["forces"]), (self.n,))
 
-    def _constraints(self, functions: Mapping[str, ModelFunction]) -> Any:
+    def _constraints(self, functions: Mapping[str, Any]) -> Any:
         if "constraints" not in functions:
             return ca.SX(0, 1)
         value = self._call("constraints", functions["constraints"])
@@ -154,19 +207,18 @@ def _allowed(role: str) -> str:
     return ", ".join(_ARGUMENTS[role])
 
 
-def _argument_names(role: str, function: ModelFunction, where: str) -> list[str]:
+def _argument_names(role: str, function: ModelFunction, where: str, allowed: str) -> list[str]:
+    listed = ", ".join(allowed)
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        raise ModelError(f"{role}{where} must be a Python function of {_allowed(role)}") from None
+        raise ModelError(f"{role}{where} must be a Python function of {listed}") from None
     names = []
     for parameter in parameters:
-        if parameter.default is not parameter.empty and parameter.name not in _ARGUMENTS[role]:
+        if parameter.default is not parameter.empty and parameter.name not in allowed:
             continue  # a default argument of the user's own, such as a loop variable kept
-        if parameter.name not in _ARGUMENTS[role] or len(parameter.name) != 1:
-            raise ModelError(
-                f"{role}{where} asks for '{parameter.name}'; a {role} function may ask for {_allowed(role)}"
-            )
+        if parameter.name not in allowed or len(parameter.name) != 1:
+            raise ModelError(f"{role}{where} asks for '{parameter.name}'; a {role} function may ask for {listed}")
         names.append(parameter.name)
     return names
 

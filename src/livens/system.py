@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.element import Element, ElementModel, ModelFunction, resolve
+from livens.element import Element, ElementModel, ModelFunction, Through, resolve
 from livens.errors import InputError, ModelError, suggestion
 from livens.parameters import Parameters
 from livens.symmetry import momentum_generator
@@ -45,9 +45,9 @@ class System:
         self,
         coordinates: str | int | Sequence[str],
         *,
-        kinetic: ModelFunction | None = None,
+        kinetic: ModelFunction | Through | None = None,
         mass: ModelFunction | None = None,
-        potential: ModelFunction | None = None,
+        potential: ModelFunction | Through | None = None,
         constraints: ModelFunction | None = None,
         dissipation: ModelFunction | None = None,
         forces: ModelFunction | None = None,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from livens import math as m
+from livens.element import through
 from livens.problems import problem
 from livens.problems.problem import Problem
 from livens.symmetry import rotations
@@ -38,11 +39,14 @@ def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 
     source="S000 6.2, S004 5.2",
 )
 def spring_pendulum(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Problem:
-    """``z = r cos(theta)``: theta' = 1 at the equator is a velocity of -r in z."""
+    """``z = r cos(theta)``: theta' = 1 at the equator is a velocity of -r in z.
+
+    The potential is given through the square of the length, so energy-momentum schemes conserve angular momentum too.
+    """
     system = System(
         "x y z",
         kinetic=lambda v, k: 0.5 * k.mass * (v @ v),
-        potential=lambda q, k: 0.5 * k.EA * ((q @ q - k.l0**2) / (2 * k.l0**2)) ** 2,
+        potential=through(lambda q: [q @ q], lambda w, k: 0.5 * k.EA * ((w[0] - k.l0**2) / (2 * k.l0**2)) ** 2),
         parameters=dict(mass=mass, EA=EA, l0=l0),
         symmetries=dict(angular_momentum=rotations([[0, 1, 2]])),
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import casadi as ca
 
+from livens.element import Invariants
 from livens.graph.increments import increments
 from livens.schemes.base import ElementEnergies
 
@@ -47,6 +48,8 @@ def _moved(gradient: Any, symbol: Any) -> Any:
 def kinetic_gradients(e: ElementEnergies, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
     """The partitioned discrete gradients of T(q, v) in q and in v: means over the frozen other argument (129)-(131)."""
     m = e.model
+    if "kinetic" in m.through:
+        return _through(e, m.through["kinetic"], q0, Dq, v0, Dv)
     T_of_q = ca.Function("T", [m.q, m.v, m.k], [m.T])
     T_of_v = ca.Function("T", [m.v, m.q, m.k], [m.T])
     by_q = [discrete_gradient(T_of_q, q0, Dq, v, e.k) for v in (v0, v0 + Dv)]
@@ -60,6 +63,9 @@ def gradient_in_time(e: ElementEnergies, f: Any, q0: Any, Dq: Any, t: Any, h: An
     ``DG_q f . Dq + D_t f = f(q1, t + h) - f(q0, t)``.
     """
     m = e.model
+    if f is m.V and "potential" in m.through:
+        none = ca.SX(m.n, 1)
+        return _through(e, m.through["potential"], q0, Dq, none, none)[0], ca.SX(0)
     if not ca.depends_on(f, m.t):
         return discrete_gradient(ca.Function("f", [m.q, m.k], [f]), q0, Dq, e.k), ca.SX(0)
     of_q = ca.Function("f", [m.q, m.t, m.k], [f])
@@ -67,3 +73,18 @@ def gradient_in_time(e: ElementEnergies, f: Any, q0: Any, Dq: Any, t: Any, h: An
     by_q = [discrete_gradient(of_q, q0, Dq, time, e.k) for time in (t, t + h)]
     by_t = [increments(of_t, t, h, [q, e.k]) for q in (q0, q0 + Dq)]
     return sum(by_q) / 2, sum(by_t) / 2
+
+
+def _through(e: ElementEnergies, given: Invariants, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
+    """The equivariant discrete gradient of an energy given through invariants (87)-(89).
+
+    ``Dpi(q_m, v_m)^T DG F(pi_0, pi_1)``: as the invariants pi are at most quadratic, ``Dpi(q_m, v_m)`` takes the
+    increments of q and v to those of pi exactly.
+    """
+    m = e.model
+    of = ca.Function("of", [m.q, m.v, m.k], [given.of])
+    slopes = ca.Function("slopes", [m.q, m.v, m.k], [ca.jacobian(given.of, m.q), ca.jacobian(given.of, m.v)])
+    by_q, by_v = slopes(q0 + Dq / 2, v0 + Dv / 2, e.k)
+    energy = ca.Function("F", [given.w, m.k], [given.energy])
+    F_w = discrete_gradient(energy, of(q0, v0, e.k), by_q @ Dq + by_v @ Dv, e.k)
+    return by_q.T @ F_w, by_v.T @ F_w
