@@ -113,7 +113,7 @@ def test_pivot_order_is_chosen_anew():
     c = np.concatenate([[1e-3, 0.0], problem.system.parameter_vector()])
     lowest = lv.simulate(problem.system, [0.0, -1.0], [-1.0, 0.0], h=1e-3, t_end=3e-3)  # symmetric in time: turn back
     q, v = lowest.q[-1], -lowest.v[-1]
-    z = np.concatenate([q, v, v, [0.0, 0.0]])
+    z = np.concatenate([q, v, v, [0.0, 0.0, 0.0]])
     x = np.concatenate([v, lowest.multipliers[-1]])
     stepper = FusedStepper(equations, z, x, c)
     forced = ((2, 1, 0), (0, 1, 2))
@@ -132,7 +132,7 @@ def test_an_order_with_exactly_zero_pivot_is_given_up():
     problem = lv.problems.load("simple-pendulum")
     equations = step_equations(problem.system, lv.schemes.get("livens-midpoint"))
     c = np.concatenate([[1e-3, 0.0], problem.system.parameter_vector()])
-    z = np.concatenate([[0.0, -1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    z = np.concatenate([[0.0, -1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0]])
     x = np.zeros(3)
     stepper = FusedStepper(equations, z, x, c)
     stepper.order = ((2, 1, 0), (0, 1, 2))
@@ -148,7 +148,7 @@ def test_chunks_do_not_change_the_run():
     equations = step_equations(problem.system, lv.schemes.get("livens-em"))
     run = lv.simulate(problem, t_end=0.3)
     c = np.concatenate([[1e-3, 0.0], problem.system.parameter_vector()])
-    z = np.concatenate([problem.q0, problem.v0, run.p[0], [0.0, 0.0]])
+    z = np.concatenate([problem.q0, problem.v0, run.p[0], [0.0, 0.0], run.multipliers[0]])
     x = np.concatenate([problem.v0, run.multipliers[0]])
     stepper = FusedStepper(equations, z, x, c)
     carry, done, random = Carry.start(z, x), 0, np.random.default_rng(1)

@@ -37,6 +37,7 @@ class Monitor:
 
     def __init__(self, system: System, scheme: Scheme, k: np.ndarray) -> None:
         self._k = k
+        self._work = 3 * system.n  # where a state holds the energy supplied, then the energy dissipated
         self.energy = watched_energy(scheme)
         self.momenta = tuple(name for name in system.symmetries if is_symmetry(system, name, k))
         self._kernel, self._width = _kernel(system, self.energy, self.momenta)
@@ -52,7 +53,7 @@ class Monitor:
             return
         table = tabulate(self._kernel, self._width, t, Z, self._k)
         # energy that came in or went out through forces and dissipation is not drift
-        energy = table[:, 0] - (Z[:, -2] - Z[:, -1])
+        energy = table[:, 0] - (Z[:, self._work] - Z[:, self._work + 1])
         if self._first is None:
             self._first = table[0].copy()
             self._last_energy = energy[0]

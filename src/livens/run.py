@@ -71,7 +71,7 @@ class Run:
     # -- beginning ----------------------------------------------------------------------------------------------------
     def begin(self, initial: InitialState) -> None:
         """Get ready for the first step."""
-        z = np.concatenate([initial.q, initial.v, initial.p, [0.0, 0.0]])
+        z = np.concatenate([initial.q, initial.v, initial.p, [0.0, 0.0], initial.multipliers])
         x = self.equations.guess_function(z, self.c).full().ravel()
         cells = len(self.task.scheme.multipliers)
         if initial.multipliers.size:
@@ -96,7 +96,7 @@ class Run:
         """The initial state is the first row."""
         t, Z = np.array([initial.t]), self.carry.z[None, :]
         self.monitor.look(t, Z)
-        rows = self._rows(t, Z, initial.multipliers[None, :], np.zeros(1), np.zeros(1, dtype=np.int64))
+        rows = self._rows(t, Z, np.zeros(1), np.zeros(1, dtype=np.int64))
         self.recorder.add(rows, np.zeros(1, dtype=np.int64))
 
     def take_up(self, earlier: Record) -> None:
@@ -152,22 +152,19 @@ class Run:
 
     def _take(self, steps: Steps, numbers: np.ndarray, t: np.ndarray, h: float) -> None:
         """Keep what the stepper handed back."""
-        statistics, system = self.statistics, self.task.system
+        statistics = self.statistics
         self.monitor.look(t, steps.Z)
         statistics.newton_iterations += int(steps.iterations.sum())
         statistics.steps += steps.taken
         statistics.repivots = self.stepper.statistics.repivots
         statistics.reference_steps = self.stepper.statistics.reference_steps
-        multipliers = steps.X[:, len(self.task.scheme.unknowns) * system.n :][:, : system.m]
-        self.recorder.add(self._rows(t, steps.Z, multipliers, np.full(len(t), h), steps.iterations), numbers)
+        self.recorder.add(self._rows(t, steps.Z, np.full(len(t), h), steps.iterations), numbers)
         self.carry = steps.carry
 
-    def _rows(
-        self, t: np.ndarray, Z: np.ndarray, multipliers: np.ndarray, h: np.ndarray, iterations: np.ndarray
-    ) -> dict[str, np.ndarray]:
+    def _rows(self, t: np.ndarray, Z: np.ndarray, h: np.ndarray, iterations: np.ndarray) -> dict[str, np.ndarray]:
         n = self.task.system.n
         return {
-            "t": t, "q": Z[:, :n], "v": Z[:, n : 2 * n], "p": Z[:, 2 * n : 3 * n], "multipliers": multipliers,
+            "t": t, "q": Z[:, :n], "v": Z[:, n : 2 * n], "p": Z[:, 2 * n : 3 * n], "multipliers": Z[:, 3 * n + 2 :],
             "step_size": h, "newton_iterations": iterations, "supplied_energy": Z[:, 3 * n],
             "dissipated_energy": Z[:, 3 * n + 1],
         }  # fmt: skip

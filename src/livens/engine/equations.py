@@ -32,6 +32,19 @@ class StepEquations:
     row_names: tuple[str, ...]
     noise: ca.Function | None = None  # as `roundoff`, if that is known from the parts; else it is derived
 
+    def __post_init__(self) -> None:
+        """Native code trusts these sizes: a wrong one would write beyond its arrays."""
+        wrong = {
+            "residual": (self.residual.numel(), self.size),
+            "end": (self.end.numel(), self.z.numel()),
+            "guess": (self.guess.numel(), self.size),
+            "jacobian": (self.jacobian.numel(), len(self.rows)),
+            "kinds": (sum(self.kinds), self.size),
+        }
+        for name, (found, needed) in wrong.items():
+            if found != needed:
+                raise ValueError(f"the equations of a step have {found} entries in '{name}', not {needed}")
+
     @property
     def size(self) -> int:
         return int(self.x.numel())

@@ -19,14 +19,14 @@ from livens.system import System
 def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()) -> StepEquations:
     """What the engine solves in every step: residual, its Jacobian, and the state at the end.
 
-    The state is ``(q, v, p, supplied, dissipated)``. Constraints in `dropped` are left out: their multipliers are
+    The state is ``(q, v, p, supplied, dissipated, multipliers)``. Constraints in `dropped` are left out: their multipliers are
     zero. Every type of element is derived once and then placed as often as it occurs. Equations are numbered like
     the unknowns: blocks of coordinates first, then blocks of constraints.
     """
     n, m = system.n, system.m
     blocks, cells = len(scheme.unknowns), len(scheme.multipliers)
     x = ca.SX.sym("x", blocks * n + cells * m)
-    z = ca.SX.sym("z", 3 * n + 2)
+    z = ca.SX.sym("z", 3 * n + 2 + m)
     c = ca.SX.sym("c", 2 + system.parameter_count)
     h, t, k = c[0], c[1], c[2:]
     old = State(q=z[:n], v=z[n : 2 * n], p=z[2 * n : 3 * n])
@@ -50,7 +50,7 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
         part, i = parts[model], list(index)
         places = [b * n + j for b in range(blocks) for j in i]
         places += [blocks * n + d * m + r for d in range(cells) for r in range(slots.start, slots.stop)]
-        arguments = x[places], old.q[i], old.v[i], h, t, k[list(where)]
+        arguments = x[places], old.q[i], old.v[i], old.p[i], h, t, k[list(where)]
         rows, entries, p, work = part.function(*arguments)
         rounding = part.noise(*arguments, e[places])
         for a, row in enumerate(places):
@@ -70,6 +70,7 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
             jacobian = {place: value for place, value in jacobian.items() if place[0] != row}
             jacobian[row, row] = ca.SX(1)
 
+    lam = getattr(unknown, scheme.multipliers[0]) if cells else ca.SX(0, 1)
     nonzeros = sorted(jacobian, key=lambda place: (place[1], place[0]))
     return StepEquations(
         x=x, z=z, c=c,
@@ -77,7 +78,7 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
         rows=np.array([row for row, _ in nonzeros], dtype=np.int64),
         columns=np.array([column for _, column in nonzeros], dtype=np.int64),
         jacobian=ca.vertcat(*(jacobian[place] for place in nonzeros)),
-        end=ca.densify(ca.vertcat(q1, v1, *p1, supplied, dissipated)),
+        end=ca.densify(ca.vertcat(q1, v1, *p1, supplied, dissipated, lam)),
         guess=ca.densify(ca.vertcat(*scheme.guess(old), ca.SX(cells * m, 1))),
         kinds=(n,) * blocks + (m,) * cells,
         row_names=_row_names(system, scheme),
@@ -91,9 +92,8 @@ class _Part:
     def __init__(self, scheme: Scheme, model: ElementModel) -> None:
         n, m = model.n, model.m
         x = ca.SX.sym("x", len(scheme.unknowns) * n + len(scheme.multipliers) * m)
-        q, v, h, t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("h"), ca.SX.sym("t")
-        # an element has no momentum of its own: p belongs to the coordinates, where the elements' shares are added up
-        old = State(q=q, v=v)
+        q, v, p, h, t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("p", n), ca.SX.sym("h"), ca.SX.sym("t")
+        old = State(q=q, v=v, p=p)
         unknown = _named(scheme, x, n, m)
         q1, v1 = scheme.end(old, unknown, h)
         share = scheme.share(ElementEnergies(model), old, State(q=q1, v=v1), unknown, h, t)
@@ -101,7 +101,7 @@ class _Part:
         jacobian = _entries(ca.jacobian(rows, x))
         self.pattern = list(jacobian)
         work = ca.vertcat(ca.SX(share.supplied), ca.SX(share.dissipated))
-        arguments = [x, q, v, h, t, model.k]
+        arguments = [x, q, v, p, h, t, model.k]
         self.function = ca.Function(
             "share", arguments, [rows, ca.vertcat(*jacobian.values()), ca.densify(share.momentum), ca.densify(work)]
         )
@@ -115,7 +115,11 @@ def _named(scheme: Scheme, x: Any, n: int, m: int) -> SimpleNamespace:
     """The unknowns by the names the scheme gave them."""
     names = [(name, n) for name in scheme.unknowns] + [(name, m) for name in scheme.multipliers]
     ends = np.cumsum([0] + [size for _, size in names])
-    return SimpleNamespace(**{name: x[int(a) : int(a) + size] for (name, size), a in zip(names, ends, strict=False)})
+    blocks = {}
+    for (name, size), a in zip(names, ends, strict=False):
+        # an empty slice of a 1x1 matrix has one row and no column, which would count as a row
+        blocks[name] = x[int(a) : int(a) + size] if size else ca.SX(0, 1)
+    return SimpleNamespace(**blocks)
 
 
 def _entries(matrix: Any) -> dict[tuple[int, int], Any]:

@@ -139,7 +139,11 @@ class Scheme:
         raise NotImplementedError
 
     def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
-        """What one element adds; `new` has q and v at the end of the step."""
+        """What one element adds; `new` has q and v at the end of the step.
+
+        ``old.p`` are momenta of the coordinates, to which other elements may have contributed: a scheme that uses them
+        here must require that no two elements have kinetic energy on one coordinate.
+        """
         raise NotImplementedError
 
     # -- what fits ------------------------------------------------------------------------------------------------
