@@ -50,6 +50,21 @@ class Dynamics:
         return ca.gradient(self.T, self.v)
 
     @functools.cached_property
+    def augmented_mass(self) -> Any:
+        """The mass matrix, with ``a q q^T`` added for every unit quaternion: regular for rigid bodies (S004 eq. 140).
+
+        a is half the trace of the quaternion's block at the identity, which is 2 tr J.
+        """
+        M = ca.jacobian(self.fibre_derivative, self.v)
+        for four in self.system.quaternions:
+            i = list(four)
+            a = ca.substitute(ca.trace(M[i, i]), self.q[i], ca.DM([1, 0, 0, 0])) / 2
+            direction = ca.SX(self.system.n, 1)
+            direction[i] = self.q[i]
+            M = M + a * direction @ direction.T
+        return M
+
+    @functools.cached_property
     def velocity_constraint(self) -> Any:
         """The hidden constraint ``dg/dt = G v + dg/dt``."""
         return ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)

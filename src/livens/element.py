@@ -66,6 +66,7 @@ class Element:
     `coordinates` are names or indices of the system's coordinates; the model functions see only these, in this order.
     `parameters` belong to this element; a model function finds them, and the system's, in `k`.
     Elements that share their functions share their derivatives and compiled code too.
+    `quaternions` says which four of the element's coordinates, by their place in it, are unit quaternions.
     """
 
     def __init__(
@@ -81,8 +82,10 @@ class Element:
         parameters: Mapping[str, Any] | None = None,
         name: str = "",
         constraint_names: Sequence[str] | None = None,
+        quaternions: Sequence[Sequence[int]] = (),
     ) -> None:
         self.coordinates = tuple(coordinates)
+        self.quaternions = tuple(tuple(four) for four in quaternions)
         self.functions: dict[str, ModelFunction | Through] = {
             role: function
             for role, function in {
@@ -108,6 +111,7 @@ class ElementModel:
     def __init__(self, element: Element, shared: Parameters) -> None:
         n = len(element.coordinates)
         self.n = n
+        self.quaternions = element.quaternions
         self.q, self.v, self.t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("t")
         self.k = ca.SX.sym("k", shared.size + element.parameters.size)
         named = shared.symbols(self.k[: shared.size]) | element.parameters.symbols(self.k[shared.size :])

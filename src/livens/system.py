@@ -26,6 +26,8 @@ class System:
     `symmetries` name momentum maps: each is a function of q that returns one generator ``xi(q)`` or a list of them;
     the momentum is ``p . xi(q)``. See `livens.symmetry` for translations and rotations.
 
+    `quaternions` says which coordinates, four by four, are unit quaternions; by default those the elements declare.
+
     >>> import livens as lv
     >>> oscillator = lv.System(
     ...     coordinates="x",
@@ -55,6 +57,7 @@ class System:
         elements: Sequence[Element] | None = None,
         symmetries: Mapping[str, Callable[..., Any]] | None = None,
         constraint_names: Sequence[str] | None = None,
+        quaternions: Sequence[Sequence[int | str]] | None = None,
     ) -> None:
         self.coordinates = _coordinate_names(coordinates)
         self.n = len(self.coordinates)
@@ -63,7 +66,9 @@ class System:
             forces=forces,
         )  # fmt: skip
         if elements is None:
-            elements = [Element(range(self.n), constraint_names=constraint_names, **functions)]
+            fours = [resolve(four, self.coordinates, "a quaternion") for four in quaternions or ()]
+            elements = [Element(range(self.n), constraint_names=constraint_names, quaternions=fours, **functions)]
+            quaternions = None  # now declared by the element
         elif any(f is not None for f in functions.values()) or constraint_names is not None:
             raise ModelError("give either model functions or elements, not both")
         if not elements:
@@ -79,6 +84,9 @@ class System:
             raise ModelError("the system has no kinetic energy: give kinetic or mass")
         self.constraint_names = self._constraint_names()
         self.m = len(self.constraint_names)
+        self.quaternions = self._quaternions(quaternions)
+        #: The number of each quaternion's constraint of unit length.
+        self.quaternion_constraints = tuple(self._unit_length(four) for four in self.quaternions)
         self.symmetries = {
             name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }
@@ -87,7 +95,7 @@ class System:
     def _model(self, element: Element) -> ElementModel:
         """Elements with the same functions are of one type and are read once."""
         key = (
-            tuple(element.functions.items()), len(element.coordinates), element.parameters.shapes,
+            tuple(element.functions.items()), len(element.coordinates), element.parameters.shapes, element.quaternions,
         )  # fmt: skip
         if key not in self._types:
             self._types[key] = ElementModel(element, self.shared)
@@ -105,6 +113,31 @@ class System:
                 prefix = element.name or f"element {i}"
                 names += [f"{prefix}: {own[j] if own else f'g[{j}]'}" for j in range(model.m)]
         return tuple(names)
+
+    def _quaternions(self, given: Sequence[Sequence[int | str]] | None) -> tuple[tuple[int, ...], ...]:
+        if given is None:
+            declared = zip(self.elements, self.indices, strict=True)
+            found = [tuple(index[i] for i in four) for element, index in declared for four in element.quaternions]
+        else:
+            found = [resolve(four, self.coordinates, "a quaternion") for four in given]
+        if any(len(four) != 4 for four in found):
+            raise ModelError("a quaternion has four coordinates, scalar first")
+        return tuple(found)
+
+    def _unit_length(self, four: tuple[int, ...]) -> int:
+        """The number of the constraint (q.q - 1)/2 = 0 of a quaternion."""
+        for model, index, place in zip(self.models, self.indices, self.multiplier_slices, strict=True):
+            if not set(four) <= set(index):
+                continue
+            q = model.q[[index.index(i) for i in four]]
+            gap = ca.Function("gap", [model.q, model.t, model.k], [model.g - (ca.dot(q, q) - 1) / 2])
+            random = np.random.default_rng(4)
+            samples = [[random.uniform(0.5, 1.5, s.shape) for s in (model.q, model.t, model.k)] for _ in range(3)]
+            gaps = np.abs([np.array(gap(*sample)).ravel() for sample in samples]).max(axis=0)
+            for j in np.flatnonzero(gaps < 1e-13):
+                return place.start + int(j)
+        names = " ".join(self.coordinates[i] for i in four)
+        raise ModelError(f"the quaternion ({names}) needs the constraint (q.q - 1)/2 = 0 of unit length")
 
     @functools.cached_property
     def multiplier_slices(self) -> tuple[slice, ...]:
@@ -144,20 +177,53 @@ class System:
             not ca.depends_on(ca.hessian(model.T, model.v)[0], ca.vertcat(model.q, model.v)) for model in self._distinct
         )
 
+    @property
+    def has_quaternions(self) -> bool:
+        return bool(self.quaternions)
+
     @functools.cached_property
     def regular_mass(self) -> bool:
         """The mass matrix has full rank at generic configurations."""
+        return self._mass_rank(augmented=False) == self.n
+
+    @functools.cached_property
+    def regular_augmented_mass(self) -> bool:
+        """The mass matrix has full rank, with ``q q^T`` added for every unit quaternion (S004 eq. 140)."""
+        return self._mass_rank(augmented=True) == self.n
+
+    @functools.cached_property
+    def left_invariant_mass(self) -> bool:
+        """M depends on unit quaternions only, as ``Q_l M Q_l^T``, and no two elements have mass on one coordinate."""
+        moved: set[int] = set()
+        for model, index in zip(self.models, self.indices, strict=True):
+            if model.T.is_zero():
+                continue
+            inside = [i for four in model.quaternions for i in four]
+            outside = [i for i in range(model.n) if i not in inside]
+            M = ca.hessian(model.T, model.v)[0]
+            rest = ca.vertcat(model.q[outside], model.v)
+            mixed = M[inside, outside] if inside and outside else ca.SX(0, 0)
+            if moved & set(index) or ca.depends_on(M, rest) or mixed.nnz():
+                return False
+            if outside and ca.depends_on(M[outside, outside], model.q):
+                return False
+            moved |= set(index)
+        return True
+
+    def _mass_rank(self, augmented: bool) -> int:
         q, v, k = ca.SX.sym("q", self.n), ca.SX.sym("v", self.n), ca.SX.sym("k", self.parameter_count)
         kinetic = ca.SX(0)
         for model, index, where in zip(self.models, self.indices, self.parameter_indices, strict=True):
             local = ca.Function("T", [model.q, model.v, model.k], [model.T])
             kinetic += local(q[list(index)], v[list(index)], k[list(where)])
+        if augmented:
+            kinetic += sum(ca.dot(q[list(four)], v[list(four)]) ** 2 for four in self.quaternions)
         mass = ca.Function("M", [q, v, k], [ca.hessian(kinetic, v)[0]])
         values, random = self.parameter_vector(), np.random.default_rng(1)
         for _ in range(5):
             matrix = np.array(mass(random.uniform(0.5, 1.5, self.n), random.uniform(0.5, 1.5, self.n), values))
             if np.all(np.isfinite(matrix)):
-                return bool(np.linalg.matrix_rank(matrix) == self.n)
+                return int(np.linalg.matrix_rank(matrix))
         raise ModelError("the mass matrix is not finite at any of five sample configurations")
 
     @functools.cached_property
@@ -171,6 +237,11 @@ class System:
         return not any(
             ca.depends_on(ca.vertcat(model.V, model.R, model.F, model.g), model.t) for model in self._distinct
         )
+
+    @functools.cached_property
+    def scleronomic(self) -> bool:
+        """No constraint depends on time."""
+        return not any(ca.depends_on(model.g, model.t) for model in self._distinct)
 
     @functools.cached_property
     def conservative(self) -> bool:

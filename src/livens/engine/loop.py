@@ -22,6 +22,8 @@ GROWTH_LIMIT, SLOW_ITERATIONS, SUSPICIOUS = 1e8, 5, 1e3
 SHAKEN_LIMIT = 1e6
 #: How many past steps the starting guess of the unknowns is made of.
 PAST = 5
+#: How much further than the last change the extrapolated unknowns may lie.
+FURTHEST = 2.0
 #: The round-off bounds are computed anew every so many steps, and whenever a residual does not reach them.
 REFRESH = 16
 
@@ -45,10 +47,17 @@ def extrapolate(X: np.ndarray, s: int, x: np.ndarray) -> None:
     """The unknowns of the next step from those of the last five: exact for cubics and for alternating signs.
 
     Multipliers of energy-momentum schemes carry round-off that changes its sign in every step; the root -1 in
-    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it.
+    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Where the steps are so long that the next unknowns
+    would lie much further away than the last ones did, the last ones themselves are the better guess.
     """
+    ahead, behind = 0.0, 0.0
     for i in range(x.size):
         x[i] = 3.0 * (X[s + 4, i] + X[s + 1, i]) - 2.0 * (X[s + 3, i] + X[s + 2, i]) - X[s, i]
+        ahead = max(ahead, abs(x[i] - X[s + 4, i]))
+        behind = max(behind, abs(X[s + 4, i] - X[s + 3, i]))
+    if not ahead <= FURTHEST * behind:
+        for i in range(x.size):
+            x[i] = X[s + 4, i]
 
 
 @nb.njit(cache=True, nogil=True)

@@ -19,9 +19,9 @@ from livens.system import System
 def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()) -> StepEquations:
     """What the engine solves in every step: residual, its Jacobian, and the state at the end.
 
-    The state is ``(q, v, p, supplied, dissipated, multipliers)``. Constraints in `dropped` are left out: their multipliers are
-    zero. Every type of element is derived once and then placed as often as it occurs. Equations are numbered like
-    the unknowns: blocks of coordinates first, then blocks of constraints.
+    The state is ``(q, v, p, supplied, dissipated, multipliers)``. Constraints in `dropped` are left out: their
+    multipliers are zero. Every type of element is derived once and then placed as often as it occurs. Equations are
+    numbered like the unknowns: blocks of coordinates first, then blocks of constraints.
     """
     n, m = system.n, system.m
     blocks, cells = len(scheme.unknowns), len(scheme.multipliers)
@@ -72,18 +72,19 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
 
     lam = getattr(unknown, scheme.multipliers[0]) if cells else ca.SX(0, 1)
     nonzeros = sorted(jacobian, key=lambda place: (place[1], place[0]))
-    return StepEquations(
+    equations = StepEquations(
         x=x, z=z, c=c,
         residual=ca.vertcat(*residual),
         rows=np.array([row for row, _ in nonzeros], dtype=np.int64),
         columns=np.array([column for _, column in nonzeros], dtype=np.int64),
         jacobian=ca.vertcat(*(jacobian[place] for place in nonzeros)),
         end=ca.densify(ca.vertcat(q1, v1, *p1, supplied, dissipated, lam)),
-        guess=ca.densify(ca.vertcat(*scheme.guess(old), ca.SX(cells * m, 1))),
+        guess=ca.densify(ca.vertcat(*scheme.guess(old), *[z[3 * n + 2 :] if m else ca.SX(0, 1)] * cells)),
         kinds=(n,) * blocks + (m,) * cells,
         row_names=_row_names(system, scheme),
         noise=ca.Function("noise", [x, z, c, e], [ca.vertcat(*noise)]),
     )  # fmt: skip
+    return scheme.reduce(equations, system)
 
 
 class _Part:

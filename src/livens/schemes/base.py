@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import casadi as ca
 
 from livens.element import ElementModel
+from livens.engine.equations import StepEquations
 from livens.system import System
 
 
@@ -145,6 +146,10 @@ class Scheme:
         here must require that no two elements have kinetic energy on one coordinate.
         """
         raise NotImplementedError
+
+    def reduce(self, equations: StepEquations, system: System) -> StepEquations:
+        """The equations of the whole system with some unknowns eliminated; most schemes eliminate nothing."""
+        return equations
 
     # -- what fits ------------------------------------------------------------------------------------------------
     def missing(self, system: System) -> list[str]:

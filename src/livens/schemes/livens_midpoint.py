@@ -28,7 +28,7 @@ class LivensMidpoint(MidpointVelocity):
     order = 2
     symplectic = False
     symmetric = True
-    conserves = ("constraint",)
+    conserves = ("constraint", "momentum_maps")
     summary = "midpoint rule on Livens' principle (MPL)"
     source = "S004 (132)"
 

@@ -1,0 +1,195 @@
+"""Schemes on the GGL principle and on the classical Gear-Gupta-Leimkuhler equations, for constant regular mass.
+
+``M^-1`` is never formed: where the papers write ``M^-1 x``, there is an unknown u with ``M u = x``, and ``M u`` is the
+sum of the elements' ``D_2 T(., u)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens.schemes.base import ElementEnergies, Requirement, Scheme, Share, State
+from livens.schemes.discrete_gradient import discrete_gradient, gradient_in_time
+
+CONSTANT_MASS = Requirement("constant_mass", "a constant mass matrix")
+REGULAR_MASS = Requirement("regular_mass", "a regular mass matrix")
+FIXED_CONSTRAINTS = Requirement("scleronomic", "constraints that do not depend on time")
+
+
+def velocity_constraints(e: ElementEnergies, q: Any, u: Any) -> Any:
+    """``g^v_k(q, u) = Dg_k(q) . u``, the hidden constraints at velocity u."""
+    return e.G(q, 0) @ u
+
+
+def hessian_terms(e: ElementEnergies, q: Any, u: Any, gam: Any) -> Any:
+    """``sum_k gam_k D^2 g_k(q) u``."""
+    m = e.model
+    if not e.m:
+        return ca.SX(e.n, 1)
+    direction, weights = ca.SX.sym("u", m.n), ca.SX.sym("gam", m.m)
+    value = ca.gradient(ca.dot(weights, ca.jacobian(m.g, m.q) @ direction), m.q)
+    return ca.Function("D2g", [m.q, direction, weights, m.t, m.k], [value])(q, u, gam, 0, e.k)
+
+
+@dataclass(frozen=True)
+class GGLVariational(Scheme):
+    """The variational integrator of the GGL principle, S001 (41) and (57), with ``p1`` in (41b)::
+
+        q1 - q0       = h v + h M^-1 G(qb)^T gam                        qb = q0 + h v
+        p1 - p0       = h D_1 L(q0, v) - h G(q0)^T lam - h sum_k gam_k D^2 g_k(qb) M^-1 p1 - h C(q0) v
+        D_2 L(q0, v)  = (I + h sum_k gam_k D^2 g_k(qb) M^-1) p1
+        0             = g(q1)
+        0             = G(qb) M^-1 p1
+
+    Unknowns are v, ``u = M^-1 p1`` and ``s = M^-1 G(qb)^T gam``. The velocity reported at the end is u.
+    """
+
+    name = "ggl-variational"
+    order = 1
+    symplectic = True
+    symmetric = False
+    conserves = ("constraint", "momentum_maps")
+    summary = "variational integrator of the GGL principle"
+    source = "S001 (41), (57)"
+    requires = (CONSTANT_MASS, REGULAR_MASS, FIXED_CONSTRAINTS)
+    unknowns = ("v", "u", "s")
+    multipliers = ("lam", "gam")
+
+    def guess(self, old: State) -> list[Any]:
+        return [old.v, old.v, 0 * old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * (x.v + x.s), x.u
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [-old.p, 0 * old.p, 0 * old.p]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return 0 * old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        qb = old.q + h * x.v
+        F, R_v = e.F(old.q, x.v, t), e.R_v(old.q, x.v, t)
+        p1, bent = e.T_v(old.q, x.u), hessian_terms(e, qb, x.u, x.gam)
+        force = -e.V_q(old.q, t) - e.G(old.q, 0).T @ x.lam - bent + F - R_v
+        return Share(
+            rows=[p1 - h * force, e.T_v(old.q, x.v) - p1 - h * bent, e.T_v(old.q, x.s) - e.G(qb, 0).T @ x.gam],
+            constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, qb, x.u)],
+            momentum=p1,
+            supplied=h * (ca.dot(F, x.v) + e.V_t(old.q, t)),
+            dissipated=h * ca.dot(R_v, x.v),
+        )
+
+
+@dataclass(frozen=True)
+class GGLClassic(Scheme):
+    """The same one-step idea on the original Gear-Gupta-Leimkuhler equations, S001 (21)::
+
+        q1 - q0 = h M^-1 p1 + h G(qb)^T gam                             qb = q0 + h M^-1 p1
+        p1 - p0 = -h DV(q0) - h G(q0)^T lam - h C(q0) v
+        0       = g(q1)
+        0       = G(qb) M^-1 p1
+
+    The kinematic equation is changed and the momentum equation is not: the structure is not Hamiltonian, and the scheme
+    is not symplectic.
+    """
+
+    name = "ggl-classic"
+    order = 1
+    symplectic = False
+    symmetric = False
+    conserves = ("constraint",)
+    summary = "the classical Gear-Gupta-Leimkuhler stabilisation, stepped in the same way"
+    source = "S001 (21)"
+    requires = (CONSTANT_MASS, REGULAR_MASS, FIXED_CONSTRAINTS)
+    unknowns = ("v", "s")
+    multipliers = ("lam", "gam")
+
+    def guess(self, old: State) -> list[Any]:
+        return [old.v, 0 * old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * (x.v + x.s), x.v
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [-old.p, x.s]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return 0 * old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        qb = old.q + h * x.v
+        F, R_v = e.F(old.q, x.v, t), e.R_v(old.q, x.v, t)
+        p1 = e.T_v(old.q, x.v)
+        force = -e.V_q(old.q, t) - e.G(old.q, 0).T @ x.lam + F - R_v
+        return Share(
+            rows=[p1 - h * force, -e.G(qb, 0).T @ x.gam],
+            constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, qb, x.v)],
+            momentum=p1,
+            supplied=h * (ca.dot(F, x.v) + e.V_t(old.q, t)),
+            dissipated=h * ca.dot(R_v, x.v),
+        )
+
+
+@dataclass(frozen=True)
+class GGLEnergyMomentum(Scheme):
+    """Energy-momentum scheme on the GGL principle: position and velocity constraints hold at the end of every step.
+
+    The GGL Hamiltonian ``H + lam.g(q) + gam.g^v(q, p)`` with ``g^v = G(q) M^-1 p`` (S001 eq. 30), discretised with
+    discrete gradients (derived in docs/ggl-em.md)::
+
+        q1 - q0 = h M^-1 p_m + h sum_k gam_k DG_p g^v_k
+        p1 - p0 = -h DG V - h sum_k lam_k DG g_k - h sum_k gam_k DG_q g^v_k + h F_m
+        0       = g(q1)
+        0       = G(q1) M^-1 p1
+
+    The unknowns are the midpoint value of ``u = M^-1 p`` and ``s = M^-1 sum_k gam_k D_q g_k``, averaged over both ends.
+    """
+
+    name = "ggl-em"
+    order = 2
+    symplectic = False
+    symmetric = True
+    conserves = ("total_energy", "constraint", "velocity_constraint")
+    summary = "energy-momentum scheme on the GGL principle, both constraint levels at the end of the step"
+    source = "outlook of S001; docs/ggl-em.md"
+    requires = (CONSTANT_MASS, REGULAR_MASS, FIXED_CONSTRAINTS)
+    unknowns = ("u_m", "s")
+    multipliers = ("lam", "gam")
+
+    def guess(self, old: State) -> list[Any]:
+        return [old.v, 0 * old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * (x.u_m + x.s), 2 * x.u_m - old.v
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [-2 * old.p, 0 * old.p]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return -old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        m = e.model
+        q0, Dq, q_m = old.q, h * (x.u_m + x.s), old.q + h / 2 * (x.u_m + x.s)
+        F, R_v = e.F(q_m, x.u_m, t + h / 2), e.R_v(q_m, x.u_m, t + h / 2)
+        V_q, V_by_t = gradient_in_time(e, m.V, q0, Dq, t, h)
+        force = -V_q + F - R_v
+        u = ca.SX.sym("u", m.n)
+        for k in range(e.m):
+            force -= x.lam[k] * gradient_in_time(e, m.g[k], q0, Dq, t, h)[0]
+            hidden = ca.Function("g_v", [m.q, u, m.t, m.k], [ca.jtimes(m.g[k], m.q, u)])
+            by_q = [discrete_gradient(hidden, q0, Dq, v, 0, e.k) for v in (old.v, new.v)]
+            force -= x.gam[k] * sum(by_q) / 2
+        p_m = e.T_v(q0, x.u_m)
+        G_mean = (e.G(q0, 0) + e.G(new.q, 0)) / 2
+        return Share(
+            rows=[2 * p_m - h * force, e.T_v(q0, x.s) - G_mean.T @ x.gam],
+            constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, new.q, new.v)],
+            momentum=2 * p_m,
+            supplied=ca.dot(F, Dq) + V_by_t,
+            dissipated=ca.dot(R_v, Dq),
+        )

@@ -1,0 +1,193 @@
+"""Schemes for Hamilton's equations, where the mass matrix is regular or made so for unit quaternions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens.schemes.base import ElementEnergies, Requirement, Scheme, Share, State
+from livens.schemes.discrete_gradient import gradient_in_time
+
+REGULAR = Requirement(
+    "regular_augmented_mass", "a regular mass matrix (or unit quaternions, for which it is made regular)"
+)
+
+
+class AugmentedKinetic:
+    """The kinetic energy with regular mass: ``T + 1/2 sum a (q.v)^2`` over the unit quaternions, S004 (140)-(141).
+
+    ``a = 2 tr J``: half the trace of the quaternion's mass matrix ``4 G^T J G`` at the identity.
+    """
+
+    def __init__(self, e: ElementEnergies) -> None:
+        m = e.model
+        T = m.T
+        for four in m.quaternions:
+            i = list(four)
+            v_hessian = ca.hessian(m.T, m.v)[0]
+            identity = ca.substitute(ca.trace(v_hessian[i, i]), m.q[i], ca.DM([1, 0, 0, 0]))
+            T = T + identity / 4 * ca.dot(m.q[i], m.v[i]) ** 2
+        self._k = e.k
+        self._T_q = ca.Function("T_q", [m.q, m.v, m.k], [ca.gradient(T, m.q)])
+        self._T_v = ca.Function("T_v", [m.q, m.v, m.k], [ca.gradient(T, m.v)])
+
+    def T_q(self, q: Any, v: Any) -> Any:
+        return self._T_q(q, v, self._k)
+
+    def T_v(self, q: Any, v: Any) -> Any:
+        return self._T_v(q, v, self._k)
+
+
+@dataclass(frozen=True)
+class HamiltonMidpoint(Scheme):
+    """Midpoint rule for Hamilton's equations, constraints at the end of the step, S004 (133)::
+
+        q1 - q0 = h M(q_m)^-1 p_m
+        p1 - p0 = -h dT*/dq(q_m, p_m) - h DV(q_m) - h G(q_m)^T lam + h F_m
+        0       = g(q1)
+
+    With ``v_m = M(q_m)^-1 p_m`` as unknown, ``dT*/dq = -dT/dq(q_m, v_m)``, and M is not inverted. Velocities at the end
+    are those of the momenta there, ``p1 = M(q1) v1``. For unit quaternions M is the augmented one of (139).
+    """
+
+    name = "hamilton-midpoint"
+    order = 2
+    symplectic = False
+    symmetric = True
+    conserves = ("constraint", "momentum_maps")
+    summary = "midpoint rule for Hamilton's equations (MPH)"
+    source = "S004 (133)"
+    requires = (REGULAR,)
+    unknowns = ("v_m", "v1")
+    multipliers = ("lam",)
+
+    def guess(self, old: State) -> list[Any]:
+        return [old.v, old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * x.v_m, x.v1
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [-2 * old.p, old.p]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return -old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        kinetic = AugmentedKinetic(e)
+        q_m, v_m, t_m = old.q + h / 2 * x.v_m, x.v_m, t + h / 2
+        F, R_v = e.F(q_m, v_m, t_m), e.R_v(q_m, v_m, t_m)
+        p_m = kinetic.T_v(q_m, v_m)
+        force = kinetic.T_q(q_m, v_m) - e.V_q(q_m, t_m) - e.G(q_m, t_m).T @ x.lam + F - R_v
+        return Share(
+            rows=[2 * p_m - h * force, kinetic.T_v(new.q, new.v) - 2 * p_m],
+            constraints=[e.g(new.q, t + h) / h],
+            momentum=2 * p_m,
+            supplied=h * (ca.dot(F, v_m) + e.V_t(q_m, t_m) + ca.dot(x.lam, e.g_t(q_m, t_m))),
+            dissipated=h * ca.dot(R_v, v_m),
+        )
+
+
+@dataclass(frozen=True)
+class HamiltonEM(Scheme):
+    """Energy-momentum scheme for Hamilton's equations of bodies with unit quaternions, S004 (138)-(146)::
+
+        q1 - q0 = h (dt/dp(q_m))^T DT*(t_m)                            t = Q_l(q)^T p
+        p1 - p0 = -h (dt/dq(p_m))^T DT*(t_m) - h DG V - h sum_k lam_k DG g_k + h F_m
+        0       = g(q1)
+
+    The kinetic co-energy is a quadratic function of the invariant t (for coordinates that are no quaternions, of p),
+    and ``t_m = (t0 + t1)/2``. Unknowns are ``(q1-q0)/h``, ``(p0+p1)/2`` and the velocity at the end,
+    ``v1 = M(q1)^-1 p1``.
+    """
+
+    name = "hamilton-em"
+    order = 2
+    symplectic = False
+    symmetric = True
+    conserves = ("hamiltonian", "constraint")
+    summary = "energy-momentum scheme for Hamilton's equations with unit quaternions (EMH)"
+    source = "S004 (138)-(146)"
+    requires = (
+        REGULAR,
+        Requirement(
+            "left_invariant_mass", "a mass matrix that is constant but for unit quaternions, one body per element"
+        ),
+    )
+    unknowns = ("u", "p_m", "v1")
+    multipliers = ("lam",)
+
+    def guess(self, old: State) -> list[Any]:
+        return [old.v, old.p, old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * x.u, x.v1
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [x.u, 2 * (x.p_m - old.p), x.v1]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return 2 * x.p_m - old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        m = e.model
+        Dq, q_m, t_mid = h * x.u, old.q + h / 2 * x.u, t + h / 2
+        F, R_v = e.F(q_m, x.u, t_mid), e.R_v(q_m, x.u, t_mid)
+        V_q, V_by_t = gradient_in_time(e, m.V, old.q, Dq, t, h)
+        force, supplied = -V_q + F - R_v, h * ca.dot(F, x.u) + V_by_t
+        for k in range(e.m):
+            g_q, g_by_t = gradient_in_time(e, m.g[k], old.q, Dq, t, h)
+            force -= x.lam[k] * g_q
+            supplied += x.lam[k] * g_by_t
+        none = ca.SX(e.n, 1)
+        turned, kick, v1 = none, none, none
+        if not m.T.is_zero():
+            co_energy = CoEnergy(e)
+            p1 = 2 * x.p_m - old.p
+            slope = co_energy.slope((co_energy.invariant(old.q, old.p) + co_energy.invariant(new.q, p1)) / 2)
+            turned = co_energy.by_p(q_m).T @ slope
+            kick = -co_energy.by_q(x.p_m).T @ slope
+            v1 = co_energy.by_p(new.q).T @ co_energy.slope(co_energy.invariant(new.q, p1))
+        return Share(
+            rows=[-turned, -h * (force + kick), -v1],
+            constraints=[e.g(new.q, t + h) / h],
+            momentum=none,
+            supplied=supplied,
+            dissipated=h * ca.dot(R_v, x.u),
+        )
+
+
+class CoEnergy:
+    """``T*(t) = 1/2 t . A t`` with the invariant ``t = Q_l(q)^T p`` of quaternions, t = p of other coordinates.
+
+    A is the inverse of the augmented mass matrix at the identity: there t = p.
+    """
+
+    def __init__(self, e: ElementEnergies) -> None:
+        m = e.model
+        kinetic = AugmentedKinetic(e)
+        identity = ca.SX.zeros(m.n)
+        for four in m.quaternions:
+            identity[four[0]] = 1
+        mass = ca.jacobian(kinetic.T_v(identity, m.v), m.v)
+        p = ca.SX.sym("p", m.n)
+        t = ca.SX(p)
+        for four in m.quaternions:
+            i = list(four)
+            t[i] = _left(m.q[i]).T @ p[i]
+        self._mass = mass
+        self.invariant = ca.Function("t", [m.q, p], [t])
+        self.by_p = ca.Function("t_p", [m.q], [ca.jacobian(t, p)])
+        self.by_q = ca.Function("t_q", [p], [ca.jacobian(t, m.q)])
+
+    def slope(self, t: Any) -> Any:
+        """``DT*(t) = A t``."""
+        return ca.solve(self._mass, t)
+
+
+def _left(q: Any) -> Any:
+    """``Q_l(q) = [q, G(q)^T]``, S004 (33a)."""
+    G = ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
+    return ca.horzcat(q, G.T)

@@ -1,0 +1,65 @@
+"""The energy-momentum scheme with all of (q, v, p) as unknowns, as it is written in the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens.schemes.base import ElementEnergies, Scheme, Share, State
+from livens.schemes.livens_em import LivensEM
+
+
+@dataclass(frozen=True)
+class LivensEMFull(Scheme):
+    """`livens-em` without any elimination, S004 (72): unknowns are ``(q1-q0)/h``, v1, p1 and lam.
+
+    The trajectory is the same. It is here to show what the elimination of v1 and p1 saves (S004 Fig. 9).
+    """
+
+    name = "livens-em-full"
+    order = 2
+    symplectic = False
+    symmetric = True
+    conserves = ("generalized_energy", "constraint")
+    summary = "energy-momentum scheme on Livens' principle, nothing eliminated"
+    source = "S004 (72)"
+    unknowns = ("v_m", "v1", "p1")
+    multipliers = ("lam",)
+
+    def guess(self, old: State) -> list[Any]:
+        return [old.v, old.v, old.p]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * x.v_m, x.v1
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [x.v_m - (old.v + x.v1) / 2, x.p1 - old.p, -(old.p + x.p1)]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return x.p1
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        share = LivensEM().share(e, old, new, x, h, t)
+        twice_p_m = share.momentum
+        none = ca.SX(e.n, 1)
+        return Share(
+            rows=[none, share.rows[0] - twice_p_m, twice_p_m],
+            constraints=share.constraints,
+            momentum=none,
+            supplied=share.supplied,
+            dissipated=share.dissipated,
+        )
+
+
+@dataclass(frozen=True)
+class LivensEMReduced(LivensEM):
+    """`livens-em` with v1 and p1 eliminated, S004 (101)-(103): unknowns are ``(q1-q0)/h`` and lam.
+
+    This is how `livens-em` is solved in any case; the name is kept for comparison with `livens-em-full`.
+    """
+
+    name = "livens-em-reduced"
+    summary = "energy-momentum scheme on Livens' principle, v1 and p1 eliminated (REML): the same as livens-em"
+    source = "S004 (101)-(103)"

@@ -1,0 +1,64 @@
+"""A variational integrator on Livens' principle, for any mass matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens.schemes.base import ElementEnergies, Scheme, Share, State
+
+
+@dataclass(frozen=True)
+class LivensVariational(Scheme):
+    """Stationary points of Livens' action with the midpoint rule (derived in docs/livens-variational.md)::
+
+        q1 - q0 = h v                                                  q_m = (q0 + q1)/2
+        p0 = D_2 L(q_m, v) - h/2 (D_1 L(q_m, v) + F) + h/2 G(q0)^T lam
+        p1 = D_2 L(q_m, v) + h/2 (D_1 L(q_m, v) + F) - h/2 G(q1)^T mu
+        p1 = D_2 L(q1, v1)
+        0  = g(q1)
+        0  = G(q1) v1
+
+    As in RATTLE, lam keeps the position and mu the velocity on the constraints. The momentum p1 is given by a velocity
+    v1 through the fibre derivative and never asked for a velocity, so the mass matrix may be singular or depend on q.
+    Unknowns are v and v1.
+    """
+
+    name = "livens-variational"
+    order = 2
+    symplectic = True
+    symmetric = True
+    conserves = ("constraint", "velocity_constraint", "momentum_maps")
+    summary = "variational integrator on Livens' principle (midpoint), for singular and non-constant mass"
+    source = "outlook of S004; docs/livens-variational.md"
+    unknowns = ("v", "v1")
+    multipliers = ("lam", "mu")
+
+    def guess(self, old: State) -> list[Any]:
+        return [old.v, old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * x.v, x.v1
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [-old.p, 0 * old.p]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return 0 * old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        q_m, t_m = old.q + h / 2 * x.v, t + h / 2
+        F, R_v = e.F(q_m, x.v, t_m), e.R_v(q_m, x.v, t_m)
+        p_m, force = e.T_v(q_m, x.v), e.T_q(q_m, x.v) - e.V_q(q_m, t_m) + F - R_v
+        G0, G1 = e.G(old.q, t), e.G(new.q, t + h)
+        p1 = e.T_v(new.q, new.v)
+        moving = ca.dot(x.lam, e.g_t(old.q, t)) + ca.dot(x.mu, e.g_t(new.q, t + h))
+        return Share(
+            rows=[p_m - h / 2 * force + h / 2 * G0.T @ x.lam, p1 - p_m - h / 2 * force + h / 2 * G1.T @ x.mu],
+            constraints=[e.g(new.q, t + h) / h, G1 @ new.v + e.g_t(new.q, t + h)],
+            momentum=p1,
+            supplied=h * (ca.dot(F, x.v) + e.V_t(q_m, t_m) + moving / 2),
+            dissipated=h * ca.dot(R_v, x.v),
+        )

@@ -1,0 +1,57 @@
+"""Symplectic Euler for constrained systems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens.schemes.base import ElementEnergies, Scheme, Share, State
+
+
+@dataclass(frozen=True)
+class SymplecticEuler(Scheme):
+    """The variational integrator of the discrete Lagrangian ``h L(q0, (q1-q0)/h)``; S001 (41) with gam = 0::
+
+        q1 - q0 = h v
+        p1 - p0 = h D_1 L(q0, v) - h G(q0)^T lam + h F(q0, v)
+        p1      = D_2 L(q0, v)
+        0       = g(q1)
+
+    The unknown velocity v is that of the interval; it is reported as the velocity at its end.
+    """
+
+    name = "symplectic-euler"
+    order = 1
+    symplectic = True
+    symmetric = False
+    conserves = ("constraint", "momentum_maps")
+    summary = "symplectic Euler, constraints on position level (index 3)"
+    source = "S001 (41) with gam = 0, S003 2.6.4"
+    unknowns = ("v",)
+    multipliers = ("lam",)
+
+    def guess(self, old: State) -> list[Any]:
+        return [old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * x.v, x.v
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [-old.p]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return 0 * old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        F, R_v = e.F(old.q, x.v, t), e.R_v(old.q, x.v, t)
+        force = e.T_q(old.q, x.v) - e.V_q(old.q, t) - e.G(old.q, t).T @ x.lam + F - R_v
+        p1 = e.T_v(old.q, x.v)
+        return Share(
+            rows=[p1 - h * force],
+            constraints=[e.g(new.q, t + h) / h],
+            momentum=p1,
+            supplied=h * (ca.dot(F, x.v) + e.V_t(old.q, t) + ca.dot(x.lam, e.g_t(old.q, t))),
+            dissipated=h * ca.dot(R_v, x.v),
+        )
