@@ -135,26 +135,41 @@ def _nearest_offered(system: System, numbers: _Numbers, q: np.ndarray, v: np.nda
 
 
 def nearest_position(numbers: _Numbers, q: np.ndarray, system: System) -> np.ndarray:
-    """The consistent position nearest to q: Gauss-Newton on the constraints, then along them towards q."""
-    given, position = q, q.copy()
-    d = numbers.d
-    for _ in range(100):
+    """The consistent position nearest to q: onto the constraints, then along them as long as that comes closer."""
+    position = _onto_constraints(numbers, q)
+    if position is None:
+        residual = np.abs(numbers(numbers.d.g, q))
+        raise InputError(
+            "no consistent position was found near q0: constraint "
+            f"'{system.constraint_names[int(np.argmax(residual))]}' is violated there by {residual.max():.3g}"
+        )
+    for _ in range(200):
+        G, towards = numbers.matrix(numbers.d.G, position), q - position
+        along = towards - np.linalg.pinv(G, rcond=1e-10) @ (G @ towards)
+        if np.abs(along).max() <= 1e-15 * (1.0 + np.abs(position).max()):
+            break
+        tried = (_onto_constraints(numbers, position + 0.5**i * along) for i in range(8))
+        closer = (p for p in tried if p is not None and np.linalg.norm(p - q) < np.linalg.norm(towards))
+        better = next(closer, None)
+        if better is None:
+            break
+        position = better
+    return position
+
+
+def _onto_constraints(numbers: _Numbers, q: np.ndarray) -> np.ndarray | None:
+    """Gauss-Newton steps onto the constraints, or None if they lead nowhere."""
+    d, position = numbers.d, q.copy()
+    for _ in range(50):
         g, G = numbers(d.g, position), numbers.matrix(d.G, position)
         if not (np.all(np.isfinite(g)) and np.all(np.isfinite(G))):
-            break
-        # minimise |position + step - given| subject to G step = -g
-        towards = given - position
-        step = towards - np.linalg.pinv(G, rcond=1e-10) @ (G @ towards + g)
-        position = position + step
+            return None
+        step = np.linalg.pinv(G, rcond=1e-10) @ g
+        position = position - step
         if np.abs(step).max() <= 1e-15 * (1.0 + np.abs(position).max()):
             break
     residual = np.abs(numbers(d.g, position))
-    if np.all(residual <= TOLERANCE * _scale(numbers, position, position)):
-        return position
-    raise InputError(
-        f"no consistent position was found near q0: constraint '{system.constraint_names[int(np.argmax(residual))]}' "
-        f"stays violated by {residual.max():.3g}"
-    )
+    return position if np.all(residual <= TOLERANCE * _scale(numbers, position, position)) else None
 
 
 def nearest_velocity(numbers: _Numbers, q: np.ndarray, v: np.ndarray) -> np.ndarray:
