@@ -16,6 +16,8 @@ MOST_ITERATIONS = 25
 #: Another pivot order is asked for if a step is not done after two corrections and elimination factors exceed
 #: `GROWTH_LIMIT` (half the digits are lost), or after `SLOW_ITERATIONS` and they exceed `SUSPICIOUS`.
 GROWTH_LIMIT, SLOW_ITERATIONS, SUSPICIOUS = 1e8, 5, 1e3
+#: Below this part of its bound, a residual is round-off beyond doubt.
+SMALL = 1.0 / 16.0
 #: Where corrections that are nothing but round-off shake the unknowns so much that the curvature of the equations
 #: lifts the residual above its bound (near singular positions), up to this many times the bound is accepted, if the
 #: curvature explains it and nothing is gained any more.
@@ -72,6 +74,16 @@ def scaled(r: np.ndarray, scale: np.ndarray) -> float:
 
 
 @nb.njit(cache=True, nogil=True)
+def settled(worst: float, last: float, iteration: int) -> bool:
+    """Whether a scaled residual is round-off and nothing else.
+
+    The bound is on the safe side: where Newton's method came from afar, a residual just below it may still be what is
+    left of the error, and one more correction shows. An extrapolated guess that needs but one was close enough.
+    """
+    return worst <= 1.0 and (iteration == 1 or worst <= SMALL or worst > 0.25 * last)
+
+
+@nb.njit(cache=True, nogil=True)
 def shaken(residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> bool:
     """Whether the residual r at x is within its bound plus what the curvature makes of the last correction."""
     forth, back, there = np.empty_like(r), np.empty_like(r), np.empty_like(x)
@@ -108,7 +120,7 @@ def solve_step(
             worst = scaled(r, scale)
             if stalls > 1 and worst <= SHAKEN_LIMIT and shaken(residual, x, z, c, r, dx, scale):
                 return DONE, iteration, worst
-        if worst <= 1.0:
+        if settled(worst, last, iteration):
             return DONE, iteration, worst
         if not worst < np.inf:
             return FAILED, iteration, worst

@@ -70,7 +70,7 @@ class ReferenceStepper:
             if not np.isfinite(worst):
                 reason = "the equations are not finite there"
                 break
-            if worst <= 1.0:
+            if loop.settled(worst, last, count):
                 return x, count, None, dx, scale
             stalls += worst > 0.5 * last
             if stalls > 1 and worst <= loop.SHAKEN_LIMIT and self._shaken(x, z, c, dx, scale):
