@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+#: An --out that ends like this means a file, not a folder, whether livens can write it or not.
+_PICTURE_SUFFIXES = "png pdf svg jpg jpeg gif eps ps tif tiff webp bmp".split()
+
 
 def add_to(app: typer.Typer) -> None:
     app.command("plot")(plot)
@@ -29,10 +32,13 @@ def plot(
     import livens as lv
     from livens.errors import InputError
     from livens.plot import PICTURES, check_names, save_all
-    from livens.plot.style import SUFFIXES, save
+    from livens.plot.style import check_suffix, save
 
-    names = check_names(what.split(",")) if what is not None else None
-    single = out.suffix.removeprefix(".").lower() in SUFFIXES
+    names = check_names(what) if what is not None else None
+    suffix = out.suffix.removeprefix(".").lower()
+    single = suffix in _PICTURE_SUFFIXES and not out.is_dir()
+    if single:
+        check_suffix(suffix)
     if single and (names is None or len(names) != 1):
         raise InputError(f"'{out}' is one picture: say which one with --what, or give a folder")
     result = lv.load(file)

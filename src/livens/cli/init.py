@@ -1,0 +1,44 @@
+"""``livens init``: write an example of a scenario file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+#: How ``livens run`` knows a scenario file from the name of a problem.
+SUFFIXES = (".yaml", ".yml")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("init")(init)
+
+
+def init(
+    file: Annotated[Path, typer.Argument(help="File to write.")] = Path("scenario.yaml"),
+    problem: Annotated[bool, typer.Option("--problem", help="A ready problem with changed options.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="A system written with expressions (the default).")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write an example of a scenario file, with comments. It runs as it is.
+
+    Example: livens init pendulum.yaml; livens run pendulum.yaml
+    """
+    from livens.errors import InputError
+    from livens.scenario import example
+    from livens.scenario.show import shown
+
+    if problem and system:
+        raise InputError("choose one of --problem and --system")
+    if file.suffix.lower() not in SUFFIXES:
+        raise InputError(f"the name of a scenario file must end in {' or '.join(SUFFIXES)}, got '{file}'")
+    text = (example.PROBLEM if problem else example.SYSTEM).format(file=shown(file.name))
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        raise InputError(f"the file '{file}' exists already: choose another name, or replace it with --force") from None
+    except OSError as error:
+        raise InputError(f"cannot write the scenario file '{file}': {error.strerror or error}") from None
+    typer.echo(f"wrote {file}; run it with: livens run {file}")

@@ -1,0 +1,184 @@
+"""Diagrams of studies: several runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from livens.errors import InputError
+from livens.plot.curves import curve
+from livens.plot.style import (
+    COLUMN,
+    GREY,
+    LEGEND_ROW,
+    PAGE,
+    PALETTE,
+    escaped,
+    house_style,
+    legend,
+    legend_rows,
+    new_figure,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from livens.result import Result
+    from livens.study.convergence import Convergence, Curve
+
+_MARKERS = "osD^vPX*"
+_SIZES = (6.0, 4.0, 3.0, 2.5)  # smaller ones lie on top: schemes with the same errors can be told apart
+_ERRORS = {"q": "error in $q$", "v": "error in $v$"}
+
+
+@house_style()
+def order_diagram(study: Convergence) -> Figure:
+    """Errors at the end of a motion against the step, with the fitted orders. Hollow points are at the floor."""
+    labels = [f"{scheme.scheme}: {fit}" for scheme in study.curves for fit in list(scheme.fits.values())[:1]]
+    figure = new_figure(COLUMN, 0.4 + (2.1 + LEGEND_ROW * legend_rows(labels)) * len(study.variables))
+    panels = figure.subplots(len(study.variables), sharex=True, squeeze=False)[:, 0]
+    for axes, name in zip(panels, study.variables, strict=True):
+        drawn = [_order_curve(axes, scheme, name, i) for i, scheme in enumerate(study.curves)]
+        _slopes(axes, study, name)
+        _log_axes(axes)
+        axes.set_ylabel(_ERRORS[name])
+        legend(axes, *drawn)
+    panels[-1].set_xlabel("$h$ (s)")
+    _caption(figure, _described(study))
+    return figure
+
+
+def _order_curve(axes: Axes, study: Curve, name: str, i: int) -> Line2D:
+    fit, h, errors = study.fits[name], np.array([p.h for p in study.points]), np.array(study.errors(name))
+    line = _points(axes, h, errors, np.array(fit.floor), i, connected=False)
+    used = np.array(fit.used)
+    if np.isfinite(fit.order):
+        ends = np.array([h[used].min(), h[used].max()])
+        axes.plot(ends, fit.constant * ends**fit.order, color=line.get_color(), linewidth=0.8)
+    line.set_label(f"{study.scheme}: {fit}")
+    return line
+
+
+def _slopes(axes: Axes, study: Convergence, name: str) -> None:
+    """A broken line for every promised order, beside the points."""
+    for order in sorted({scheme.promised for scheme in study.curves}):
+        found = [
+            (p.h, p.errors[name])
+            for scheme in study.curves
+            if scheme.promised == order
+            for p, used in zip(scheme.points, scheme.fits[name].used, strict=True)
+            if used
+        ]
+        if not found:
+            continue
+        h0, e0 = max(found)
+        ends = np.array([min(found)[0], h0])
+        line = 3 * e0 * (ends / h0) ** order
+        axes.plot(ends, line, color=GREY, linewidth=0.6, linestyle=(0, (4, 2)), zorder=1)
+        middle = np.exp(np.log(ends).mean()), np.exp(np.log(line).mean())
+        axes.annotate(
+            f"$h^{{{order}}}$", middle, xytext=(-3, 3), textcoords="offset points", ha="right", color=GREY, fontsize=7
+        )
+
+
+@house_style()
+def work_precision_diagram(study: Convergence, variable: str = "q") -> Figure:
+    """Errors against wall time and against evaluations of the equations of a step. Hollow points are at the floor."""
+    if variable not in study.variables:
+        raise InputError(f"the study has no errors of '{variable}'")
+    figure = new_figure(PAGE, 2.6)
+    left, right = figure.subplots(1, 2, sharey=True)
+    drawn = []
+    for axes, what in ((left, "wall_s"), (right, "evaluations")):
+        for i, scheme in enumerate(study.curves):
+            cost = np.array([getattr(point, what) for point in scheme.points], dtype=float)
+            errors, floor = np.array(scheme.errors(variable)), np.array(scheme.fits[variable].floor)
+            line = _points(axes, cost, errors, floor, i, connected=True)
+            line.set_label(scheme.scheme)
+            if axes is left:
+                drawn.append(line)
+        _log_axes(axes)
+    left.set_xlabel("wall time (s)")
+    right.set_xlabel("evaluations")
+    left.set_ylabel(_ERRORS[variable])
+    legend(left, *drawn)
+    _caption(figure, _described(study))
+    return figure
+
+
+def _points(axes: Axes, x: np.ndarray, y: np.ndarray, hollow: np.ndarray, i: int, connected: bool) -> Line2D:
+    """Points of one scheme, those at the floor hollow; returns an entry for a legend."""
+    colour, marker, size = PALETTE[i % len(PALETTE)], _MARKERS[i % len(_MARKERS)], _SIZES[min(i, len(_SIZES) - 1)]
+    visible = np.isfinite(x) & np.isfinite(y) & (y > 0)
+    style: dict[str, Any] = dict(color=colour, marker=marker, markersize=size, markeredgewidth=0.8)
+    if connected:
+        axes.plot(x[visible], y[visible], color=colour, linewidth=0.8)
+    full, rest = visible & ~hollow, visible & hollow
+    axes.plot(x[full], y[full], linestyle="", **style)
+    axes.plot(x[rest], y[rest], linestyle="", markerfacecolor="white", zorder=3, **style)
+    return Line2D([], [], linewidth=0.8, **style)
+
+
+def _log_axes(axes: Axes) -> None:
+    """Logarithmic, with room around the points, and with labels that do not touch."""
+    axes.margins(0.06)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    low, high = axes.get_xlim()
+    short = high / low < 1e3
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,)))
+    axes.xaxis.set_major_formatter(FuncFormatter(_power))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _power(value: float, position: int) -> str:
+    exponent = int(np.floor(np.log10(value) + 1e-9))
+    digit = round(value / 10.0**exponent)
+    return f"$10^{{{exponent}}}$" if digit == 1 else rf"${digit}{{\cdot}}10^{{{exponent}}}$"
+
+
+@house_style()
+def comparison_diagram(results: Mapping[str, Result]) -> Figure:
+    """How far the energy is from its start, and the constraints from zero, for several runs of one problem."""
+    if not results:
+        raise InputError("there is no run to draw")
+    runs = list(results.values())
+    constrained = bool(runs[0].facts.constraint_names)
+    figure = new_figure(COLUMN, (3.8 if constrained else 2.3) + LEGEND_ROW * legend_rows(list(results)))
+    panels = figure.subplots(2 if constrained else 1, sharex=True, squeeze=False)[:, 0]
+    for i, (scheme, result) in enumerate(results.items()):
+        energy = result.observe(result.summary.energy) - result.supplied_energy + result.dissipated_energy
+        scale = max(abs(float(energy[0])), 1e-3 * float(np.abs(result.observe("kinetic_energy")).max())) or 1.0
+        _decades(panels[0], result.t, np.abs(energy - energy[0]) / scale, scheme, i)
+        if constrained:
+            _decades(panels[1], result.t, np.abs(result.observe("velocity_constraint")).max(axis=1), scheme, i)
+    panels[0].set_ylabel("change of energy, relative")
+    if constrained:
+        panels[1].set_ylabel(r"max $|\mathrm{d}g/\mathrm{d}t|$")
+    panels[-1].set_xlabel("$t$ (s)")
+    legend(panels[0])
+    facts = runs[0].facts
+    _caption(figure, f"{facts.problem or 'system'}, h = {facts.h:g} s")
+    return figure
+
+
+def _decades(axes: Axes, t: np.ndarray, y: np.ndarray, label: str, i: int) -> None:
+    """A curve on a logarithmic axis, from the first step on. Later ones are thinner, so that equal ones can be seen."""
+    few = 1 if len(t) > 1 else 0
+    width, dashes = max(0.6, 1.4 - 0.3 * i), "-" if i < len(PALETTE) else "--"
+    colour = PALETTE[i % len(PALETTE)]
+    curve(axes, t[few:], np.maximum(y[few:], 1e-17), label=label, color=colour, linewidth=width, linestyle=dashes)
+    axes.set_yscale("log")
+
+
+def _described(study: Convergence) -> str:
+    exact = not any(study.reference.uncertainty.values())
+    return f"{study.problem}, t = {study.t_end:g} s, against {'the exact solution' if exact else 'an extrapolation'}"
+
+
+def _caption(figure: Figure, words: str) -> None:
+    figure.suptitle(escaped(words), x=0.01, ha="left", color=GREY)

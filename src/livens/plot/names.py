@@ -1,0 +1,75 @@
+"""What the names of coordinates say: symbols, units, and which of them are points and bars."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from livens.plot.style import escaped
+
+_GREEK = "alpha beta gamma delta theta phi varphi psi omega chi".split()
+_LENGTH = re.compile(r"[xyzr]\d*")
+_ANGLE = re.compile(rf"({'|'.join(_GREEK)})_?\d*")
+_DIRECTOR = re.compile(r"d\d[xyz]")
+_SYMBOL = re.compile(rf"({'|'.join(_GREEK)}|[A-Za-z])_?(\d*)")
+
+
+def symbol(name: str, dot: bool = False) -> str:
+    """A coordinate, or its rate, as a formula where the name is one (``x1``, ``theta``), else as it is written."""
+    found = _SYMBOL.fullmatch(name)
+    if not found:
+        return f"rate of {escaped(name)}" if dot else escaped(name)
+    letter = rf"\{found[1]}" if found[1] in _GREEK else found[1]
+    index = f"_{{{found[2]}}}" if found[2] else ""
+    return rf"$\dot{{{letter}}}{index}$" if dot else f"${letter}{index}$"
+
+
+def quantity(name: str) -> str:
+    """An observable in words, or as a formula where its name is one (``p_phi``)."""
+    letter, _, index = name.partition("_")
+    if len(letter) != 1 or not index.isalnum():
+        return escaped(name).replace("_", " ")
+    return f"${letter}_{{{symbol(index).strip('$') if _SYMBOL.fullmatch(index) else index}}}$"
+
+
+def label(name: str, rate: bool = False) -> str:
+    """Symbol and, where it is known, unit of a coordinate or of its rate."""
+    last = name.rpartition(".")[2]
+    units = (
+        ("m", "m/s") if _LENGTH.fullmatch(last)
+        else ("rad", "rad/s") if _ANGLE.fullmatch(last)
+        else ("", "1/s") if _DIRECTOR.fullmatch(last)
+        else ("", "")
+    )  # fmt: skip
+    unit = units[rate]
+    return symbol(name, rate) + (f" ({unit})" if unit else "")
+
+
+def points(coordinates: Sequence[str]) -> dict[str, list[int]]:
+    """Points by name, with the indices of their coordinates ``x y`` or ``x y z``; the name may be empty."""
+    position = {name: i for i, name in enumerate(coordinates)}
+    found = {}
+    for name in coordinates:
+        body, dot, last = name.rpartition(".")
+        if last == "x" and f"{body}{dot}y" in position:
+            axes = [f"{body}{dot}{axis}" for axis in "xyz"]
+            found[body] = [position[axis] for axis in axes if axis in position]
+    return found
+
+
+def bars(coordinates: Sequence[str]) -> dict[str, list[int]]:
+    """Bars in the plane by name, with the indices of ``x y d1x d1y``: centre and direction."""
+    position = {name: i for i, name in enumerate(coordinates)}
+    found = {}
+    for body, where in points(coordinates).items():
+        direction = [f"{body}.d1{axis}" for axis in "xyz"]
+        if len(where) == 2 and direction[0] in position and direction[1] in position and direction[2] not in position:
+            found[body] = [*where, position[direction[0]], position[direction[1]]]
+    return found
+
+
+def spread(items: Sequence[int], count: int) -> list[int]:
+    """At most `count` of some items, evenly spread."""
+    if len(items) <= count:
+        return list(items)
+    return [items[i * (len(items) - 1) // (count - 1)] for i in range(count)]

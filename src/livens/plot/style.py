@@ -1,0 +1,174 @@
+"""The house style: one look for every picture, whatever the user's own settings of matplotlib are."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.style
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from livens.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from livens.result import Result
+
+#: Widths of a paper's column and page, in inches.
+COLUMN, PAGE = 3.5, 7.2
+#: Colours of Okabe and Ito that can be told apart by the colour-blind; without their yellow, too pale on paper.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+#: For what is not data: captions and the mark of round-off.
+GREY, BAND = "#555555", "#E4E4E4"
+#: Height of a row of a legend, in inches.
+LEGEND_ROW = 0.15
+SUFFIXES = ("png", "pdf", "svg")
+
+_SETTINGS = {
+    "agg.path.chunksize": 10000,  # long curves overflow the renderer otherwise
+    "axes.edgecolor": "#333333",
+    "axes.formatter.useoffset": False,
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 7,
+    "axes.xmargin": 0.01,
+    "figure.constrained_layout.h_pad": 0.03,
+    "figure.constrained_layout.w_pad": 0.03,
+    "figure.dpi": 200,
+    "figure.titlesize": 7,
+    "font.size": 8,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.4,
+    "legend.columnspacing": 1.2,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "legend.handlelength": 1.8,
+    "lines.linewidth": 1.0,
+    "pdf.fonttype": 42,  # text that journals accept and readers can search
+    "svg.fonttype": "none",
+    "xtick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.labelsize": 7,
+    "ytick.major.width": 0.6,
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Matplotlib as livens wants it, for as long as the context lasts; also a decorator."""
+    colours = matplotlib.rcsetup.cycler(color=list(PALETTE))
+    with matplotlib.style.context(["default", {**_SETTINGS, "axes.prop_cycle": colours}]):
+        yield
+
+
+class Picture(Figure):
+    """A figure that keeps the house style when it is saved, and that a notebook shows."""
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        with house_style():
+            super().savefig(fname, **options)
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
+_windows: ContextVar[bool] = ContextVar("windows", default=False)
+
+
+@contextmanager
+def windows(wanted: bool) -> Iterator[None]:
+    """Whether figures made in this context belong to pyplot, so that ``plt.show()`` opens windows for them."""
+    token = _windows.set(wanted and _display())
+    try:
+        yield
+    finally:
+        _windows.reset(token)
+
+
+def _display() -> bool:
+    """A screen that is not a notebook's: a notebook would show a figure of pyplot twice."""
+    screen = sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return screen and "ipykernel" not in sys.modules
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of a size in inches. It needs no closing unless it belongs to pyplot."""
+    if _windows.get():
+        from matplotlib import pyplot
+
+        return pyplot.figure(figsize=(width, height), layout="constrained", FigureClass=Picture)
+    figure = Picture(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)  # no screen, no window, whatever backend is set
+    return figure
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Write a figure to a file; its suffix says how: png, pdf or svg."""
+    path = Path(path)
+    check_suffix(path.suffix.removeprefix("."))
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise InputError(f"cannot write the picture '{path}': {error.strerror or error}") from None
+    return path
+
+
+def check_suffix(suffix: str) -> None:
+    if suffix.lower() not in SUFFIXES:
+        raise InputError(f"a picture cannot be written as '{suffix}'{suggestion(suffix, SUFFIXES)}")
+
+
+def caption(figure: Figure, result: Result, note: str = "") -> None:
+    """Say above the picture which run it shows."""
+    facts = result.facts
+    words = [escaped(facts.problem) if facts.problem else "", facts.scheme, f"h = {facts.h:g} s", note]
+    figure.suptitle(", ".join(word for word in words if word), x=0.01, ha="left", color=GREY)
+
+
+def legend(axes: Axes, *entries: Artist) -> None:
+    """Above the panel, where it covers nothing: the entries given, or all curves with a name."""
+    handles = list(entries) or axes.get_legend_handles_labels()[0]
+    columns = legend_columns([str(handle.get_label()) for handle in handles])
+    axes.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2, borderpad=0.2
+    )
+
+
+def legend_columns(labels: Sequence[str]) -> int:
+    """How many entries of a legend stand side by side in a paper's column."""
+    widths = [0.36 + 0.05 * len(label.replace("$", "")) for label in labels]  # inches, as far as one can tell
+    room = COLUMN - 0.7
+    fitting = max(1, len(labels) if sum(widths) <= room else int(room / max(widths)))
+    rows = -(-len(labels) // fitting)
+    return -(-len(labels) // rows)
+
+
+def legend_rows(labels: Sequence[str]) -> int:
+    """How many rows such a legend has."""
+    return -(-len(labels) // legend_columns(labels)) if labels else 0
+
+
+def equal_height(points: np.ndarray, labels: Sequence[str]) -> float:
+    """Of a picture in a column with equal units on both axes and a legend, so that no room is left over."""
+    width, height = np.ptp(points, axis=0)
+    panel = np.clip(height / (width or 1.0) * (COLUMN - 0.6), 0.8, 4.5)
+    return float(panel + 0.55 + LEGEND_ROW * legend_rows(labels))
+
+
+def escaped(name: str) -> str:
+    """A name that is not read as a formula."""
+    return name.replace("$", r"\$")

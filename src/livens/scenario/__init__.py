@@ -1,0 +1,24 @@
+"""Scenario files: a run written down in YAML, of a ready problem or of a system written with expressions.
+
+>>> from livens import scenario
+>>> falling = scenario.parse('''
+... system:
+...   coordinates: z
+...   parameters: {m: 2.0, g: 9.81}
+...   kinetic: m/2*v_z**2
+...   potential: m*g*z
+... start: {z: 10}
+... h: 1e-2
+... t_end: 1
+... ''')
+>>> round(float(falling.run().q[-1, 0]), 3)
+5.095
+
+The format and the language of the expressions are told in docs/scenarios.md.
+"""
+
+from __future__ import annotations
+
+from livens.scenario.scenario import NAME, Scenario, described, load, parse
+
+__all__ = ["NAME", "Scenario", "described", "load", "parse"]

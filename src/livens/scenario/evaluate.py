@@ -1,0 +1,94 @@
+"""Expressions, last step: the value of a tree, a number or a symbol.
+
+Only what stands in the tables here is ever computed. Numbers are always floats, so nothing grows beyond 64 bits.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.scenario.grammar import FUNCTIONS, Call, Chain, Comparison, Name, Negative, Node, Number, Power
+from livens.scenario.tokens import ExpressionError
+
+MAX_EXPONENT = 1000.0
+
+#: Names every expression may use.
+CONSTANTS: dict[str, float] = {"pi": math.pi, "e": math.e}
+
+#: NumPy for two numbers (it gives inf or nan where Python would raise, or turn complex), Python for symbols.
+_OPERATORS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "+": (np.add, operator.add),
+    "-": (np.subtract, operator.sub),
+    "*": (np.multiply, operator.mul),
+    "/": (np.divide, operator.truediv),
+    "**": (np.power, operator.pow),
+    "<": (np.less, operator.lt),
+    "<=": (np.less_equal, operator.le),
+    ">": (np.greater, operator.gt),
+    ">=": (np.greater_equal, operator.ge),
+    "==": (np.equal, operator.eq),
+    "!=": (np.not_equal, operator.ne),
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(m, name) for name in FUNCTIONS if hasattr(m, name)},
+    "abs": abs,
+    "min": lambda *values: functools.reduce(m.minimum, values),
+    "max": lambda *values: functools.reduce(m.maximum, values),
+}
+
+
+def evaluate(node: Node, values: Mapping[str, Any], text: str) -> Any:
+    """The value of a tree: a float, or a Scalar of `livens.math`. `text` is what messages point into."""
+    with np.errstate(all="ignore"):  # what is not finite is refused below, with its place
+        return _Evaluation(values, text).value(node)
+
+
+class _Evaluation:
+    def __init__(self, values: Mapping[str, Any], text: str) -> None:
+        self._values, self._text = values, text
+
+    def value(self, node: Node) -> Any:
+        match node:
+            case Number():
+                return node.value
+            case Name():
+                return CONSTANTS[node.name] if node.name in CONSTANTS else self._values[node.name]
+            case Negative():
+                return -self.value(node.operand)
+            case Chain():
+                total = self.value(node.first)
+                for sign, operand, column in node.rest:
+                    total = self._binary(sign, total, self.value(operand), column)
+                return total
+            case Power():
+                base, exponent = self.value(node.base), self.value(node.exponent)
+                if isinstance(exponent, float) and abs(exponent) > MAX_EXPONENT:
+                    reason = f"the exponent {exponent:g} is too large (at most {MAX_EXPONENT:g})"
+                    raise ExpressionError(reason, self._text, node.column)
+                return self._binary("**", base, exponent, node.column)
+            case Comparison():
+                return self._binary(node.operator, self.value(node.left), self.value(node.right), node.column)
+            case Call():
+                arguments = [self.value(argument) for argument in node.arguments]
+                return self._checked(_FUNCTIONS[node.function](*arguments), node.column)
+
+    def _binary(self, sign: str, left: Any, right: Any, column: int) -> Any:
+        numeric, symbolic = _OPERATORS[sign]
+        both_known = isinstance(left, float) and isinstance(right, float)
+        return self._checked((numeric if both_known else symbolic)(left, right), column)
+
+    def _checked(self, value: Any, column: int) -> Any:
+        """A float if the value is known, which must then be finite."""
+        if isinstance(value, m.Scalar) and not value.sx.is_constant():
+            return value
+        known = float(value)
+        if not math.isfinite(known):
+            raise ExpressionError(f"this is {known}, not a finite number", self._text, column)
+        return known

@@ -1,0 +1,184 @@
+"""From a YAML file to plain dicts, lists and texts that know their line.
+
+Every value stays the text it is in the file: whether ``1e-3``, ``no`` or ``12:30`` is a number is decided by the field
+it stands in, not by YAML's rules. Aliases and tags are refused, so a small file cannot become a large tree.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from livens.errors import InputError
+from livens.scenario.show import pointed, shown
+
+MAX_BYTES = 100_000
+MAX_DEPTH = 8
+MAX_VALUES = 10_000
+
+#: Where a value stands: the keys, and the numbers in lists, that lead to it.
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a file says, and on which line it says it."""
+
+    tree: Any
+    source: str
+    lines: dict[Place, int] = field(default_factory=dict)
+
+    def where(self, place: Place = ()) -> str:
+        """``file, line 3, system.kinetic``: the start of every message."""
+        parts = [self.source]
+        known = place
+        while known and known not in self.lines:
+            known = known[:-1]
+        if known in self.lines:
+            parts.append(f"line {self.lines[known]}")
+        if place:
+            keys = [f"[{key}]" if isinstance(key, int) else f".{shown(key, 40)}" for key in place]
+            parts.append("".join(keys).removeprefix("."))
+        return ", ".join(parts)
+
+    def error(self, place: Place, reason: object) -> InputError:
+        return InputError(f"{self.where(place)}: {reason}")
+
+
+def read(path: Path) -> Document:
+    """Read a scenario file."""
+    return document(_text(path), str(path))
+
+
+def _text(path: Path) -> str:
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"'{path}' is a folder, not a scenario file")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"'{path}' is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(f"there is no file '{path}'; write an example with: livens init {path}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the scenario file '{shown(path)}': {error}") from None
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{path}: a scenario file may have at most {MAX_BYTES} bytes, this one has more")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: this is not a text file: byte {error.start} is not UTF-8") from None
+
+
+def document(text: str, source: str) -> Document:
+    """Read the text of a scenario; `source` stands for it in messages."""
+    return _Reader(text, source).document()
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+class _Reader:
+    def __init__(self, text: str, source: str) -> None:
+        self._text, self._source = text, source
+        self._loader: Any = None
+        self._lines: dict[Place, int] = {}
+        self._values = 0
+
+    def _error(self, line: int, reason: str) -> InputError:
+        return InputError(f"{self._source}, line {line}: {reason}")
+
+    def document(self) -> Document:
+        try:
+            self._loader = yaml.SafeLoader(self._text)
+            tree = self._documents(iter(self._loader.get_event, None))
+        except yaml.MarkedYAMLError as error:
+            raise self._syntax_error(error) from None
+        except yaml.reader.ReaderError as error:
+            line = self._text.count("\n", 0, error.position) + 1
+            raise self._error(
+                line, f"this is not a text file: it holds the character #x{error.character:02x}"
+            ) from None
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, InputError):
+                raise
+            # escapes such as "\UFFFFFFFF" make the scanner itself stumble
+            reason = "this is not valid YAML: an escape or a number is out of range"
+            raise self._error(self._loader.line + 1, reason) from None
+        return Document(tree, self._source, self._lines)
+
+    def _syntax_error(self, error: yaml.MarkedYAMLError) -> InputError:
+        words = ", ".join(part for part in (error.context, error.problem) if part)
+        if "not allowed here" in words:
+            words += " (a value with ': ' in it, or with '- ' at its start, must stand in quotes)"
+        mark = error.problem_mark
+        if mark is None or (mark.index >= len(self._text) and error.context_mark is not None):
+            mark = error.context_mark  # what was never closed is of interest, not the end of the file
+        if mark is None:
+            return InputError(f"{self._source}: this is not valid YAML: {words}")
+        return self._error(mark.line + 1, f"this is not valid YAML: {words}\n{pointed(self._text, mark.index)}")
+
+    def _documents(self, events: Iterator[Any]) -> Any:
+        tree, seen = None, False
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent) and seen:
+                raise self._error(_line(event), "a scenario file holds one document, here a second begins")
+            if isinstance(event, yaml.NodeEvent):
+                tree, seen = self._value(event, events, ()), True
+        if tree is None:
+            raise InputError(f"{self._source}: the file is empty; write an example with: livens init")
+        return tree
+
+    def _value(self, event: Any, events: Iterator[Any], place: Place) -> Any:
+        line = _line(event)
+        self._lines.setdefault(place, line)
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise self._error(line, f"a scenario may have at most {MAX_VALUES} values")
+        if isinstance(event, yaml.AliasEvent):
+            reason = f"'*{shown(event.anchor)}' is an alias, which a scenario cannot have: write the value out"
+            raise self._error(line, reason)
+        if getattr(event, "tag", None) not in (None, "!"):
+            raise self._error(line, f"'{shown(event.tag)}' is a tag, which a scenario cannot have: leave it out")
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, line)
+        if len(place) >= MAX_DEPTH:
+            raise self._error(line, f"this is nested too deeply (at most {MAX_DEPTH} levels)")
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(events, place)
+        return self._mapping(events, place)
+
+    def _scalar(self, event: Any, line: int) -> str | None:
+        text = str(event.value)
+        if event.style is None and text in ("", "~", "null"):
+            return None
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise self._error(line, "half a character (a lone surrogate) stands in this text")
+        return text
+
+    def _sequence(self, events: Iterator[Any], place: Place) -> list[Any]:
+        items: list[Any] = []
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            items.append(self._value(event, events, (*place, len(items))))
+        return items
+
+    def _mapping(self, events: Iterator[Any], place: Place) -> dict[str, Any]:
+        items: dict[str, Any] = {}
+        while not isinstance(event := next(events), yaml.MappingEndEvent):
+            line = _line(event)
+            if not isinstance(event, yaml.ScalarEvent):
+                raise self._error(line, "the name of a field must be a text")
+            key = self._scalar(event, line) or str(event.value)
+            here = (*place, key)
+            if key in items:
+                raise self._error(line, f"'{shown(key)}' is given twice, first on line {self._lines[here]}")
+            self._lines[here] = line
+            items[key] = self._value(next(events), events, here)
+        return items

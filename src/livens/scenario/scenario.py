@@ -1,0 +1,131 @@
+"""A scenario: what a file asks for, ready to be run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from livens import problems, schemes
+from livens.errors import InputError, suggestion
+from livens.problems.problem import Problem
+from livens.result import Result
+from livens.scenario.model import Model
+from livens.scenario.reader import Document, document, read
+from livens.scenario.schema import ProblemScenario, SystemScenario, validated
+from livens.simulation import simulate
+
+#: The problem name of systems that are written in a scenario; their description is what rebuilds them from a file.
+NAME = "scenario"
+#: Fields that belong to a run and not to the problem.
+_RUN_FIELDS = ("every", "out", "project", "redundant")
+
+
+def load(path: str | Path) -> Scenario:
+    """Read a scenario file. Whatever is wrong with it is an InputError that says where, and what is allowed."""
+    return Scenario(read(Path(path)))
+
+
+def parse(text: str, source: str = "scenario") -> Scenario:
+    """Read a scenario from a text; `source` stands for it in messages."""
+    return Scenario(document(text, source))
+
+
+def described(description: Any) -> Scenario:
+    """A scenario from nested dicts and lists, such as the description that result files keep."""
+    return Scenario(Document(description, NAME))
+
+
+class Scenario:
+    """A checked scenario. `run()` runs it, `problem()` gives what is run."""
+
+    def __init__(self, source: Document) -> None:
+        self._document = source
+        self.fields = validated(source)
+        self._check_times()
+        if isinstance(self.fields, ProblemScenario):
+            self._check_problem(self.fields)
+        else:
+            _ = self._model
+        self._check_scheme()
+
+    @cached_property
+    def _model(self) -> Model:
+        assert isinstance(self.fields, SystemScenario)
+        return Model(self.fields.system, self.fields.start, self._document)
+
+    # -- checks that need more than one field, or the registries -------------------------------------------------------
+    def _check_times(self) -> None:
+        t0, t_end = self.fields.t0 or 0.0, self.fields.t_end
+        if t_end is not None and t_end <= t0:
+            raise self._document.error(("t_end",), f"must lie after t0 = {t0:g}, got {t_end:g}")
+
+    def _check_scheme(self) -> None:
+        if self.fields.scheme is not None:
+            try:
+                schemes.get(self.fields.scheme)
+            except InputError as error:
+                raise self._document.error(("scheme",), error) from None
+
+    def _check_problem(self, fields: ProblemScenario) -> None:
+        try:
+            known = problems.entry(fields.problem).options
+        except InputError as error:
+            raise self._document.error(("problem",), error) from None
+        for name in fields.options:
+            if name not in known:
+                reason = f"problem '{fields.problem}' has no option '{name}'{suggestion(name[:60], known)}"
+                raise self._document.error(("options", name), reason)
+
+    # -- what it asks for ----------------------------------------------------------------------------------------------
+    def problem(self) -> Problem:
+        """The problem with its initial values, scheme, step and end."""
+        fields = self.fields
+        if isinstance(fields, SystemScenario):
+            model = self._model
+            return Problem(
+                NAME, model.system(), model.q0, model.v0, fields.scheme or "livens-em", fields.h, fields.t_end,
+                t0=fields.t0 or 0.0, options={"description": self._description},
+            )  # fmt: skip
+        try:
+            ready = problems.load(fields.problem, h=fields.h, t_end=fields.t_end, **fields.options)
+        except InputError as error:
+            blamed = [name for name in fields.options if f"option '{name}'" in str(error)]
+            raise self._document.error(("options", *blamed[:1]), error) from None
+        changes: dict[str, Any] = {"scheme": fields.scheme, "t0": fields.t0}
+        return dataclasses.replace(ready, **{name: value for name, value in changes.items() if value is not None})
+
+    @property
+    def _description(self) -> dict[str, Any]:
+        """What is needed to build the problem again, as plain texts."""
+        return {name: value for name, value in self._document.tree.items() if name not in _RUN_FIELDS}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments for `livens.simulate` besides the problem."""
+        values = {name: getattr(self.fields, name) for name in _RUN_FIELDS}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def run(self, **options: Any) -> Result:
+        """Run it. Options are those of `livens.simulate`; what is given here and not None replaces the file's."""
+        chosen = {name: value for name, value in options.items() if value is not None}
+        return simulate(self.problem(), **{**self.settings, **chosen})
+
+    def changed(self, values: Mapping[str, Any]) -> Scenario:
+        """The same scenario with other options of the problem, or other parameters of the system."""
+        if not values:
+            return self
+        tree = dict(self._document.tree)
+        if isinstance(self.fields, ProblemScenario):
+            tree["options"] = {**self.fields.options, **values}
+        else:
+            parameters = self.fields.system.parameters
+            for name, value in values.items():
+                if name not in parameters:
+                    raise InputError(f"the system has no parameter '{name}'{suggestion(name[:60], parameters)}")
+                if isinstance(value, (list, tuple)):
+                    raise InputError(f"the parameter '{name}' must be one number, got {len(value)}")
+            tree["system"] = {**tree["system"], "parameters": {**parameters, **values}}
+        return Scenario(dataclasses.replace(self._document, tree=tree))

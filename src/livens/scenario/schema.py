@@ -1,0 +1,243 @@
+"""The fields of a scenario, what they may hold, and what is said when they hold something else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)  # fmt: skip
+
+from livens.errors import InputError, suggestion
+from livens.scenario.evaluate import evaluate
+from livens.scenario.grammar import COMMA_HINT, names, parse
+from livens.scenario.reader import Document, Place
+from livens.scenario.show import shown
+from livens.scenario.tokens import ExpressionError
+
+#: More complaints than this are not read by anyone.
+_MOST_ERRORS = 10
+#: Steps are counted exactly up to here, as floats are.
+_LARGEST_COUNT = 2**53
+
+
+def _got(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "fields with names"
+    return "a list" if isinstance(value, list) else f"'{shown(value)}'"
+
+
+def _text(value: Any) -> str:
+    """A text, or a number from Python as the text that means exactly this number."""
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not abs(value) < math.inf:
+            raise ValueError(f"must be a finite number, got {value}")
+        return repr(float(value))
+    raise ValueError(f"must be a text, got {_got(value)}")
+
+
+def _expression(value: Any) -> str:
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool) and value != "":
+        return _text(value)
+    raise ValueError(f"must be a number or an expression, got {_got(value)}")
+
+
+def constant(value: Any) -> float:
+    """The value of a number, or of an expression of numbers."""
+    text = _expression(value)
+    tree = parse(text)
+    for name in names(tree):
+        if name.name not in ("pi", "e"):
+            reason = f"must be a number or a constant expression such as pi/2, but '{name.name}' is not constant"
+            raise ExpressionError(reason, text, name.column)
+    return float(evaluate(tree, {}, text))
+
+
+def _positive(value: Any) -> float:
+    number = constant(value)
+    if number <= 0:
+        raise ValueError(f"must be greater than 0, got {number:g}")
+    return number
+
+
+def _count(value: Any) -> int:
+    number = constant(value)
+    if number < 1 or number != math.floor(number):
+        raise ValueError(f"must be a whole number of at least 1, got {number:g}")
+    if number > _LARGEST_COUNT:
+        raise ValueError(f"must be at most {_LARGEST_COUNT}, got {number:g}")
+    return int(number)
+
+
+def _flag(value: Any) -> bool:
+    if value in ("true", "false", True, False):
+        return value in ("true", True)
+    raise ValueError(f"must be true or false, got {_got(value)}")
+
+
+def _one_of(*allowed: str) -> BeforeValidator:
+    def check(value: Any) -> str:
+        if value not in allowed:
+            raise ValueError(f"must be {' or '.join(allowed)}, got {_got(value)}{suggestion(str(value)[:60], allowed)}")
+        return str(value)
+
+    return BeforeValidator(check)
+
+
+def _file_name(value: Any) -> str:
+    name = _text(value)
+    if not name.isprintable():
+        raise ValueError(f"must be the name of a file, got {_got(value)}")
+    return name
+
+
+def _word_list(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return value.replace(",", " ").split()
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return list(value)
+    raise ValueError(f"must be names such as: x y, got {_got(value)}")
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"must be names with values (name: value), got {_got(value)}")
+    return {str(name): item for name, item in value.items()}
+
+
+def _table_or_list(value: Any) -> dict[str, Any] | list[Any]:
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if isinstance(value, Mapping):
+        return _table(value)
+    raise ValueError(f"must be a list of expressions, or names with expressions (name: expression), got {_got(value)}")
+
+
+def _option(value: Any) -> float | list[float]:
+    return [constant(item) for item in value] if isinstance(value, (list, tuple)) else constant(value)
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Expression = Annotated[str, BeforeValidator(_expression)]
+Table = Annotated[dict[str, Expression], BeforeValidator(_table)]
+#: Tags of a union stand in pydantic's path to a value; these are no names that fields have.
+_TAGS = ("<names>", "<list>")
+TableOrList = Annotated[
+    Annotated[dict[str, Expression], Tag(_TAGS[0])] | Annotated[list[Expression], Tag(_TAGS[1])],
+    Discriminator(lambda value: _TAGS[isinstance(value, list)]),
+    BeforeValidator(_table_or_list),
+]
+Number = Annotated[float, BeforeValidator(constant)]
+Positive = Annotated[float, BeforeValidator(_positive)]
+
+
+class _Fields(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_not_given(cls, values: Any) -> Any:
+        """A field whose value is commented out counts as not given."""
+        if not isinstance(values, Mapping):
+            raise ValueError(f"must be fields with values ({', '.join(cls.model_fields)}), got {_got(values)}")
+        return {key: value for key, value in values.items() if value is not None or key not in cls.model_fields}
+
+
+class Run(_Fields):
+    """How a scenario is run, whatever it is about."""
+
+    scheme: Text | None = None
+    t0: Number | None = None
+    every: Annotated[int, BeforeValidator(_count)] = 1
+    out: Annotated[str | None, BeforeValidator(_file_name)] = None
+    project: Annotated[bool, BeforeValidator(_flag)] = False
+    redundant: Annotated[str, _one_of("error", "remove")] = "error"
+
+
+class ProblemScenario(Run):
+    """A ready problem with changed options."""
+
+    problem: Text = Field(description="the name of a ready problem (livens list problems)")
+    options: Annotated[dict[str, Annotated[Any, BeforeValidator(_option)]], BeforeValidator(_table)] = {}
+    h: Positive | None = None
+    t_end: Number | None = None
+
+
+class SystemFields(_Fields):
+    """A system written with expressions."""
+
+    coordinates: Annotated[list[str], BeforeValidator(_word_list)] = Field(description="names such as: x y")
+    parameters: Table = {}
+    let: Table = {}
+    kinetic: Expression = Field(description="the kinetic energy, such as: m/2*v_x**2")
+    potential: Expression | None = None
+    constraints: TableOrList = {}
+    dissipation: Expression | None = None
+    forces: TableOrList = {}
+
+
+class SystemScenario(Run):
+    """A system written with expressions, and where it starts."""
+
+    system: SystemFields = Field(description="coordinates, parameters, energies and constraints")
+    start: Table = Field(description="a value for every coordinate; velocities are 0 if not given")
+    h: Positive = Field(description="the step size")
+    t_end: Number = Field(description="the end of the run")
+
+
+def validated(document: Document) -> ProblemScenario | SystemScenario:
+    """The fields of a document, or one InputError with a line for everything that is wrong."""
+    tree = document.tree
+    if not isinstance(tree, Mapping):
+        raise document.error((), f"a scenario is made of fields with values (name: value), got {_got(tree)}")
+    kinds: dict[str, type[ProblemScenario] | type[SystemScenario]] = {
+        "problem": ProblemScenario,
+        "system": SystemScenario,
+    }
+    given = [kind for kind in kinds if kind in tree]
+    if len(given) != 1:
+        if given:
+            raise document.error(
+                ("system",), "a scenario has either the field 'problem' or the field 'system', not both"
+            )
+        hints = (suggestion(str(key)[:60], kinds) for key in tree if str(key) not in SystemScenario.model_fields)
+        hint = next((hint for hint in hints if "mean" in hint), "")
+        raise document.error((), f"a scenario needs the field 'problem' or the field 'system'{hint}")
+    model = kinds[given[0]]
+    try:
+        return model.model_validate(tree)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        sentences = [_sentence(document, model, item) for item in found[:_MOST_ERRORS]]
+        if len(found) > _MOST_ERRORS:
+            sentences.append(f"... and {len(found) - _MOST_ERRORS} more")
+        raise InputError("\n".join(sentences)) from None
+
+
+def _sentence(document: Document, model: type[BaseModel], item: Any) -> str:
+    """What pydantic found, in our words and with its line."""
+    place: Place = tuple(key for key in item["loc"] if key not in _TAGS)
+    owner = SystemFields if place[:1] == ("system",) and len(place) > 1 else model
+    if item["type"] == "extra_forbidden":
+        name = str(place[-1])
+        return f"{document.where(place)}: unknown field '{shown(name)}'{suggestion(name[:60], owner.model_fields)}"
+    if item["type"] == "missing":
+        wanted = owner.model_fields[str(place[-1])].description
+        return f"{document.where(place[:-1])}: the field '{place[-1]}' is missing: give {wanted}"
+    reason = str(item["ctx"]["error"]) if "error" in item.get("ctx", {}) else item["msg"]
+    if ")" in str(place[-1:]) and "got nothing" in reason:  # {a: atan2(y, x)} has a field named "x)"
+        reason += f" ({COMMA_HINT})"
+    return f"{document.where(place)}: {reason}"

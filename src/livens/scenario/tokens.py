@@ -1,0 +1,87 @@
+"""Expressions, first step: from text to numbers, names and operators."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from livens.errors import InputError
+from livens.scenario.show import pointed, shown
+
+MAX_LENGTH = 10_000
+MAX_NAME = 60
+
+_TOKEN = re.compile(
+    r"(?P<space>\s+)"
+    r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<name>[^\W\d]\w*)"
+    r"|(?P<operator>\*\*|//|<=|>=|==|!=|[-+*/(),<>])"
+)
+#: What people try, and what to write instead.
+_INSTEAD = {
+    "^": "write x**2 for a power",
+    "=": "write == to compare",
+    "'": "there is no text, and the velocity of x is v_x",
+    '"': "there is no text in an expression",
+    ".": "there are no attributes",
+    "[": "there are no subscripts: give every number a name of its own",
+    "%": "there is no remainder: write a - b*floor(a/b)",
+    "&": "write (a > 0)*(b > 0) for 'and'",
+    "|": "write maximum(a > 0, b > 0) for 'or'",
+    "!": "write != to compare, or 1 - c for 'not'",
+    ":": "there is nothing with a colon",
+}
+
+
+class ExpressionError(InputError):
+    """An expression cannot be understood; the message shows where."""
+
+    def __init__(self, reason: str, text: str, column: int) -> None:
+        super().__init__(f"{reason}\n{pointed(text, column)}")
+        self.reason, self.column = reason, column
+
+
+@dataclass(frozen=True)
+class Token:
+    """`kind` is "number", "name", "operator" or "end"; `column` counts characters from 0."""
+
+    kind: str
+    text: str
+    column: int
+    value: float = math.nan
+
+
+def tokens(text: str) -> list[Token]:
+    """Cut an expression into tokens; the last one is the end."""
+    if len(text) > MAX_LENGTH:
+        reason = f"an expression may have at most {MAX_LENGTH} characters, this one has {len(text)}; use `let`"
+        raise ExpressionError(reason, text, MAX_LENGTH)
+    found, column = [], 0
+    while column < len(text):
+        match = _TOKEN.match(text, column)
+        if match is None:
+            raise _unexpected(text, column)
+        if match.lastgroup != "space":
+            found.append(_token(str(match.lastgroup), match.group(), text, column))
+        column = match.end()
+    return [*found, Token("end", "", len(text))]
+
+
+def _token(kind: str, word: str, text: str, column: int) -> Token:
+    if kind == "name" and len(word) > MAX_NAME:
+        raise ExpressionError(f"a name may have at most {MAX_NAME} characters", text, column)
+    if word == "//":
+        raise ExpressionError("'//' is not part of the language: write floor(a/b)", text, column)
+    if kind != "number":
+        return Token(kind, word, column)
+    value = float(word)
+    if not math.isfinite(value):
+        raise ExpressionError(f"the number {shown(word, 30)} is too large", text, column)
+    return Token(kind, word, column, value)
+
+
+def _unexpected(text: str, column: int) -> ExpressionError:
+    character = text[column]
+    hint = f": {_INSTEAD[character]}" if character in _INSTEAD else ""
+    return ExpressionError(f"'{shown(character)}' is not part of the language{hint}", text, column)
