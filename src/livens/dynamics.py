@@ -6,7 +6,6 @@ import functools
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from livens.element import ElementModel
 from livens.system import System
@@ -87,35 +86,3 @@ class Dynamics:
 def dynamics(system: System) -> Dynamics:
     """The dynamics of a system, derived once."""
     return Dynamics(system)
-
-
-def is_symmetry(system: System, name: str, parameters: np.ndarray | None = None) -> bool:
-    """Whether a declared symmetry leaves the Lagrangian and the constraints as they are (checked at random states).
-
-    The change of L along ``(xi, D xi v)`` and of g along xi must vanish.
-    """
-    d = dynamics(system)
-    generators = system.momentum_symmetry(name)(d.q)
-    changes = []
-    for j in range(generators.shape[1]):
-        xi = generators[:, j]
-        tangent = ca.jtimes(xi, d.q, d.v)
-        L = d.T - d.V
-        change = ca.dot(ca.gradient(L, d.q), xi) + ca.dot(ca.gradient(L, d.v), tangent)
-        scale = ca.dot(ca.fabs(ca.gradient(L, d.q)), ca.fabs(xi)) + ca.dot(
-            ca.fabs(ca.gradient(L, d.v)), ca.fabs(tangent)
-        )
-        work = ca.dot(d.F - ca.gradient(d.R, d.v), xi)
-        changes.append(ca.horzcat(change, scale))
-        changes.append(ca.horzcat(work, ca.SX(1)))
-        if system.m:
-            changes.append(ca.horzcat(d.G @ xi, ca.fabs(d.G) @ ca.fabs(xi)))
-    table = d.function(ca.vertcat(*changes))
-    k = system.parameter_vector() if parameters is None else parameters
-    random = np.random.default_rng(2)
-    for _ in range(4):
-        q, v, p = (random.uniform(0.5, 1.5, system.n) for _ in range(3))
-        change, scale = np.array(table(q, v, p, 0.3, k)).T
-        if np.any(np.abs(change) > 1e-10 * (scale + 1e-300)):
-            return False
-    return True

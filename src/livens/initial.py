@@ -47,7 +47,7 @@ def initial_state(
         raise InputError(f"redundant must be 'error' or 'remove', got {redundant!r}")
     q, v = vector("q0", q0, system), vector("v0", v0, system)
     d = dynamics(system)
-    numbers = _Numbers(d, t0, k)
+    numbers = Numbers(d, t0, k)
     _check_finite(system, numbers, q, v)
     if system.m:
         if project:
@@ -76,7 +76,7 @@ def vector(name: str, value: Any, system: System) -> np.ndarray:
     return numbers
 
 
-class _Numbers:
+class Numbers:
     """Expressions of a Dynamics, evaluated at q and v."""
 
     def __init__(self, d: Dynamics, t: float, k: np.ndarray) -> None:
@@ -93,19 +93,19 @@ class _Numbers:
         return self.matrix(expression, q, v).ravel()
 
 
-def _check_finite(system: System, numbers: _Numbers, q: np.ndarray, v: np.ndarray) -> None:
+def _check_finite(system: System, numbers: Numbers, q: np.ndarray, v: np.ndarray) -> None:
     d = numbers.d
     for name, expression in {"kinetic energy": d.T, "potential energy": d.V, "constraints": d.g, "forces": d.F}.items():
         if not np.all(np.isfinite(numbers(expression, q, v))):
             raise InputError(f"the {name} of the system cannot be evaluated at q0, v0: the result is not finite")
 
 
-def _scale(numbers: _Numbers, q: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _scale(numbers: Numbers, q: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """What a constraint residual is measured against: the size of the terms that enter it."""
     return 1.0 + np.asarray(np.abs(numbers.matrix(numbers.d.G, q)) @ np.abs(weights))
 
 
-def _check_consistent(system: System, numbers: _Numbers, q: np.ndarray, v: np.ndarray) -> None:
+def _check_consistent(system: System, numbers: Numbers, q: np.ndarray, v: np.ndarray) -> None:
     d = numbers.d
     for what, residual, weights, offered in (
         ("position", numbers(d.g, q), q, "q0"),
@@ -124,7 +124,7 @@ def _check_consistent(system: System, numbers: _Numbers, q: np.ndarray, v: np.nd
             )
 
 
-def _nearest_offered(system: System, numbers: _Numbers, q: np.ndarray, v: np.ndarray, what: str) -> str:
+def _nearest_offered(system: System, numbers: Numbers, q: np.ndarray, v: np.ndarray, what: str) -> str:
     try:
         position = nearest_position(numbers, q, system)
     except InputError:
@@ -134,9 +134,9 @@ def _nearest_offered(system: System, numbers: _Numbers, q: np.ndarray, v: np.nda
     return f"the nearest consistent {name} is ({shown}); "
 
 
-def nearest_position(numbers: _Numbers, q: np.ndarray, system: System) -> np.ndarray:
+def nearest_position(numbers: Numbers, q: np.ndarray, system: System) -> np.ndarray:
     """The consistent position nearest to q: onto the constraints, then along them as long as that comes closer."""
-    position = _onto_constraints(numbers, q)
+    position = onto_constraints(numbers, q)
     if position is None:
         residual = np.abs(numbers(numbers.d.g, q))
         raise InputError(
@@ -148,7 +148,7 @@ def nearest_position(numbers: _Numbers, q: np.ndarray, system: System) -> np.nda
         along = towards - np.linalg.pinv(G, rcond=1e-10) @ (G @ towards)
         if np.abs(along).max() <= 1e-15 * (1.0 + np.abs(position).max()):
             break
-        tried = (_onto_constraints(numbers, position + 0.5**i * along) for i in range(8))
+        tried = (onto_constraints(numbers, position + 0.5**i * along) for i in range(8))
         closer = (p for p in tried if p is not None and np.linalg.norm(p - q) < np.linalg.norm(towards))
         better = next(closer, None)
         if better is None:
@@ -157,7 +157,7 @@ def nearest_position(numbers: _Numbers, q: np.ndarray, system: System) -> np.nda
     return position
 
 
-def _onto_constraints(numbers: _Numbers, q: np.ndarray) -> np.ndarray | None:
+def onto_constraints(numbers: Numbers, q: np.ndarray) -> np.ndarray | None:
     """Gauss-Newton steps onto the constraints, or None if they lead nowhere."""
     d, position = numbers.d, q.copy()
     for _ in range(50):
@@ -172,7 +172,7 @@ def _onto_constraints(numbers: _Numbers, q: np.ndarray) -> np.ndarray | None:
     return position if np.all(residual <= TOLERANCE * _scale(numbers, position, position)) else None
 
 
-def nearest_velocity(numbers: _Numbers, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+def nearest_velocity(numbers: Numbers, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The consistent velocity nearest to v."""
     d = numbers.d
     G = numbers.matrix(d.G, q)
@@ -196,7 +196,7 @@ def _dependent_rows(G: np.ndarray) -> list[int]:
     return dependent
 
 
-def _redundant(system: System, numbers: _Numbers, q: np.ndarray, redundant: str) -> tuple[int, ...]:
+def _redundant(system: System, numbers: Numbers, q: np.ndarray, redundant: str) -> tuple[int, ...]:
     """Constraints that follow from others near q. A position that is merely singular is not counted."""
     if not system.m:
         return ()
@@ -222,7 +222,7 @@ def _redundant(system: System, numbers: _Numbers, q: np.ndarray, redundant: str)
     )
 
 
-def _multipliers(system: System, numbers: _Numbers, q: np.ndarray, v: np.ndarray, dropped: Sequence[int]) -> np.ndarray:
+def _multipliers(system: System, numbers: Numbers, q: np.ndarray, v: np.ndarray, dropped: Sequence[int]) -> np.ndarray:
     """Multipliers from the accelerations at the start (least squares: a singular mass may leave some open)."""
     if not system.m:
         return np.zeros(0)

@@ -8,7 +8,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.dynamics import dynamics, is_symmetry
+from livens.dynamics import dynamics
+from livens.noether import is_symmetry
 from livens.observe import expression, kernel_of, tabulate
 from livens.result import Summary
 from livens.schemes.base import Scheme

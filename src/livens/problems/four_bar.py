@@ -53,6 +53,15 @@ def _pin(a: int, b: int) -> Callable[..., Any]:
     return constraints
 
 
+def _drag(v: Any, k: Any) -> Any:
+    """Rayleigh's function of a damper from the ground to the right end of an upper bar (S001 eq. 77).
+
+    The other end is fixed, so it works against the absolute velocity; its matrix is symmetric and not negative.
+    """
+    rate = v[0:2] + k.l / 2 * v[2:4]
+    return 0.5 * k.eta * m.dot(rate, rate)
+
+
 def _system(N: int, parameters: dict[str, float]) -> System:
     lower = [f"lower{i}" for i in range(N + 1)]
     upper = [f"upper{i}" for i in range(N)]
@@ -81,6 +90,8 @@ def _system(N: int, parameters: dict[str, float]) -> System:
         ):
             both = coordinates(first, 4) + coordinates(second, 4)
             elements.append(Element(both, constraints=constraint, name=name, constraint_names=["x", "y"]))
+    if "eta" in parameters:
+        elements += [Element(coordinates(bar, 4), dissipation=_drag, name=f"damper-{bar}") for bar in upper]
     names = [c for bar in lower + upper for c in coordinates(bar)]
     return System(names, elements=elements, parameters=parameters)
 
@@ -140,6 +151,27 @@ def _problem(name: str, N: int, m_: float, l: float, g: float, speed: float, t_e
 def double_four_bar(m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Problem:  # noqa: E741
     """Two loops; `speed` is that of the upper bars at the start."""
     return _problem("double-four-bar", 2, m, l, g, speed, 10.0)
+
+
+@problem(
+    "double-four-bar-damped",
+    summary="the same with two dampers, from P1 to P5 and from P2 to P6",
+    source="S001 5.2 (77)",
+)
+def double_four_bar_damped(
+    m: float = 1.0,
+    l: float = 1.0,  # noqa: E741
+    g: float = 9.81,
+    speed: float = 1.0,
+    eta: float = 0.5,
+) -> Problem:
+    """The dampers end in fixed points: they act on the velocities of P5 and P6, the right ends of the upper bars.
+
+    With the lower bars' inclination theta, ``3 m l^2 theta'' = -7/2 m g l cos(theta) - 2 eta l^2 theta'``.
+    """
+    q0, v0 = _upright(2, l, speed)
+    system = _system(2, dict(m=m, l=l, g=g, eta=eta))
+    return Problem("double-four-bar-damped", system, q0, v0, "livens-em", 1e-3, 10.0)
 
 
 @problem("n-four-bar", summary="N four-bar loops in a row", source="IFToMM A02")

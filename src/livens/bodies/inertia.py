@@ -1,0 +1,67 @@
+"""Mass, centre of mass and inertia tensor of a rigid body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens.errors import ModelError
+
+
+class Inertia:
+    """Mass, centre of mass and inertia tensor, in the body frame.
+
+    `tensor` (3x3, or its three principal values) is about the centre of mass unless `about` names another point.
+
+    >>> rod = Inertia(3.0, [0.25, 0.0, 0.25])  # of length 1, along the second axis
+    >>> rod.about([0, 0.5, 0]).diagonal().tolist()  # seen from its end: m l^2/3
+    [1.0, 0.0, 1.0]
+    >>> Inertia(1.0, [1, 1, 3])
+    Traceback (most recent call last):
+    livens.errors.ModelError: inertia: no body has principal moments 1, 1, 3 about its centre: ...
+    """
+
+    def __init__(self, mass: float, tensor: Any, centre: Any = (0.0, 0.0, 0.0), about: Any = None) -> None:
+        self.mass = float(mass)
+        self.centre = _numbers("centre", centre, (3,))
+        moments = np.asarray(tensor, dtype=float)
+        given = _numbers("tensor", np.diag(moments) if moments.shape == (3,) else moments, (3, 3))
+        if not (np.isfinite(self.mass) and self.mass > 0):
+            raise ModelError(f"inertia: the mass must be greater than 0, got {mass!r}")
+        scale = np.abs(given).max()
+        if np.abs(given - given.T).max() > 1e-12 * scale:
+            raise ModelError("inertia: the tensor must be symmetric")
+        shift = np.zeros(3) if about is None else self.centre - _numbers("about", about, (3,))
+        self.tensor = (given + given.T) / 2 - self.mass * _steiner(shift)
+        moments = np.linalg.eigvalsh(self.tensor)
+        # each moment is at most the sum of the two others, or the mass would be negative somewhere
+        if moments[0] + moments[1] < moments[2] - 1e-12 * scale or moments[0] < -1e-12 * scale:
+            shown = ", ".join(f"{moment:.6g}" for moment in moments)
+            raise ModelError(
+                f"inertia: no body has principal moments {shown} about its centre: none may be negative, nor greater "
+                "than the sum of the two others"
+            )
+
+    def about(self, point: Any) -> np.ndarray:
+        """The inertia tensor about another point, by the theorem of parallel axes."""
+        return np.asarray(self.tensor + self.mass * _steiner(self.centre - _numbers("point", point, (3,))))
+
+    @property
+    def euler_tensor(self) -> np.ndarray:
+        """``integral X X^T dm`` about the centre of mass: the inertia of the directors (S001 eq. 60)."""
+        return np.asarray(0.5 * np.trace(self.tensor) * np.eye(3) - self.tensor)
+
+    def __repr__(self) -> str:
+        return f"Inertia(mass={self.mass}, tensor={self.tensor.tolist()}, centre={self.centre.tolist()})"
+
+
+def _steiner(shift: np.ndarray) -> np.ndarray:
+    return np.asarray((shift @ shift) * np.eye(3) - np.outer(shift, shift))
+
+
+def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    numbers = np.asarray(value, dtype=float)
+    if numbers.shape != shape or not np.all(np.isfinite(numbers)):
+        raise ModelError(f"inertia: {name} must be finite numbers of shape {shape}, got {value!r}")
+    return numbers

@@ -1,0 +1,209 @@
+"""How the points of a body follow from its coordinates, and what that means for velocities, forces and symmetries.
+
+Placements are values: equal ones are interchangeable, so that elements built on them share their functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens import rotations as rot
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What every way to place a body has. X is the lever from the placement's reference point, in the body frame."""
+
+    dimension: int = 3
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coordinates of a body, by their short names."""
+        raise NotImplementedError
+
+    @property
+    def linear(self) -> bool:
+        """Points depend linearly on the coordinates."""
+        return True
+
+    @property
+    def translates(self) -> bool:
+        """The first coordinates are those of the reference point."""
+        return True
+
+    @property
+    def turns(self) -> bool:
+        """There is an orientation."""
+        return True
+
+    def point(self, q: Any, X: Any) -> Any:
+        """Where the point X is."""
+        raise NotImplementedError
+
+    def velocity(self, q: Any, v: Any, X: Any) -> Any:
+        """How fast the point X moves."""
+        raise NotImplementedError
+
+    def force(self, q: Any, X: Any, f: Any) -> Any:
+        """The generalised force of a force f at the point X: its power is ``f . velocity(q, v, X)``."""
+        raise NotImplementedError
+
+    def torque(self, q: Any, tau: Any) -> Any:
+        """The generalised force of a torque in space: its power is ``tau . omega``."""
+        raise NotImplementedError
+
+    def frame(self, q: Any) -> Any:
+        """The matrix that takes body-fixed components to spatial ones."""
+        raise NotImplementedError
+
+    def turned(self, q: Any) -> Any:
+        """How q changes when space turns about each axis: one row per axis (one in all, in the plane)."""
+        raise NotImplementedError
+
+    def coordinates(self, position: Any, R: np.ndarray) -> np.ndarray:
+        """q of a body at a position, with the columns of R as its frame."""
+        raise NotImplementedError
+
+    def rates(self, q: np.ndarray, velocity: Any, omega: Any) -> np.ndarray:
+        """v of a body whose reference point moves with a velocity, and that turns with omega."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Ground(Placement):
+    """Space itself: a point is where it is."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+    def point(self, q: Any, X: Any) -> Any:
+        return X
+
+    def velocity(self, q: Any, v: Any, X: Any) -> Any:
+        return np.zeros(self.dimension)
+
+
+@dataclass(frozen=True)
+class Directors(Placement):
+    """A reference point and body-fixed vectors in space or in the plane: ``x = phi + X_i d_i`` (S001 eq. 58).
+
+    Without directors this is a particle.
+    """
+
+    directors: int = 3
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        axes = "xyz"[: self.dimension]
+        return (*axes, *(f"d{i + 1}{axis}" for i in range(self.directors) for axis in axes))
+
+    @property
+    def turns(self) -> bool:
+        return self.directors > 0
+
+    def parts(self, q: Any) -> list[Any]:
+        """The reference point and the directors."""
+        d = self.dimension
+        return [q[d * i : d * (i + 1)] for i in range(1 + self.directors)]
+
+    def point(self, q: Any, X: Any) -> Any:
+        origin, *directors = self.parts(q)
+        return sum((X[i] * d for i, d in enumerate(directors)), origin)
+
+    def velocity(self, q: Any, v: Any, X: Any) -> Any:
+        return self.point(v, X)
+
+    def force(self, q: Any, X: Any, f: Any) -> Any:
+        return np.concatenate([f, *(X[i] * f for i in range(self.directors))])
+
+    def torque(self, q: Any, tau: Any) -> Any:
+        # omega = 1/2 d_i x d_i' for orthonormal directors, so tau.omega = 1/2 (tau x d_i).d_i'
+        origin, *directors = self.parts(q)
+        return np.concatenate([0.0 * origin, *(0.5 * _turn(tau, d) for d in directors)])
+
+    def frame(self, q: Any) -> Any:
+        return np.column_stack(self.parts(q)[1:])
+
+    def turned(self, q: Any) -> Any:
+        axes = np.eye(3) if self.dimension == 3 else np.ones((1, 1))
+        return m.array([np.concatenate([_turn(axis, part) for part in self.parts(q)]) for axis in axes])
+
+    def coordinates(self, position: Any, R: np.ndarray) -> np.ndarray:
+        return np.concatenate([position, *(R[: self.dimension, i] for i in range(self.directors))])
+
+    def rates(self, q: np.ndarray, velocity: Any, omega: Any) -> np.ndarray:
+        return np.concatenate([velocity, *(_turn(omega, d) for d in self.parts(q)[1:])])
+
+
+@dataclass(frozen=True)
+class Quaternion(Placement):
+    """``x = phi + R(q) X`` with a unit quaternion q, or ``x = R(q) X`` about a fixed point (S004 3.3, 5.5)."""
+
+    fixed: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("q0", "q1", "q2", "q3") if self.fixed else ("x", "y", "z", "q0", "q1", "q2", "q3")
+
+    @property
+    def linear(self) -> bool:
+        return False
+
+    @property
+    def translates(self) -> bool:
+        return not self.fixed
+
+    def _split(self, q: Any) -> tuple[Any, Any]:
+        return (np.zeros(3), q) if self.fixed else (q[:3], q[3:])
+
+    def _joined(self, of_position: Any, of_quaternion: Any) -> Any:
+        return of_quaternion if self.fixed else np.concatenate([of_position, of_quaternion])
+
+    def point(self, q: Any, X: Any) -> Any:
+        origin, quaternion = self._split(q)
+        return origin + rot.rotate(quaternion, X)
+
+    def velocity(self, q: Any, v: Any, X: Any) -> Any:
+        # E(q) G(v)^T = E(v) G(q)^T (136), so d/dt R(q) X = 2 E(q) G(v)^T X
+        (_, quaternion), (rate, v4) = self._split(q), self._split(v)
+        return rate + 2 * (rot.E(quaternion) @ (rot.G(v4).T @ X))
+
+    def force(self, q: Any, X: Any, f: Any) -> Any:
+        # (126): the transpose of 2 E(q) Xbar, with G(v)^T X = Xbar v (137) and Xbar skew
+        _, quaternion = self._split(q)
+        return self._joined(f, -2 * (rot.G(rot.E(quaternion).T @ f).T @ X))
+
+    def torque(self, q: Any, tau: Any) -> Any:
+        # (128), divided by q.q = 1: at the middle of a step q is a little shorter, and the torque must not be
+        origin, quaternion = self._split(q)
+        return self._joined(0.0 * origin, 2 / m.dot(quaternion, quaternion) * (rot.E(quaternion).T @ tau))
+
+    def frame(self, q: Any) -> Any:
+        return rot.matrix(self._split(q)[1])
+
+    def turned(self, q: Any) -> Any:
+        # (61): q -> exp(a/2 xi) o q, so xi(q) = E(q)^T xi/2 and the momentum is L = E(q) p/2 (64)
+        origin, quaternion = self._split(q)
+        half = rot.E(quaternion) / 2
+        if self.fixed:
+            return half
+        return np.hstack([m.array([_turn(axis, origin) for axis in np.eye(3)]), half])
+
+    def coordinates(self, position: Any, R: np.ndarray) -> np.ndarray:
+        return np.asarray(self._joined(position, rot.from_matrix(R)))
+
+    def rates(self, q: np.ndarray, velocity: Any, omega: Any) -> np.ndarray:
+        return np.asarray(self._joined(velocity, rot.rate_from_spatial(self._split(q)[1], omega)))
+
+
+def _turn(omega: Any, d: Any) -> Any:
+    """``omega x d``; in the plane omega is one number."""
+    if len(d) == 3:
+        return m.cross(omega, d)
+    (rate,) = np.atleast_1d(omega)
+    return m.array([-rate * d[1], rate * d[0]])

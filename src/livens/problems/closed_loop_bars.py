@@ -1,0 +1,90 @@
+"""Four bars in a ring, joined at their ends, pushed and twisted for one second and then left alone (S004 5.5).
+
+Once with quaternions, as in the source, once with directors. After the load, both keep energy and linear momentum to
+round-off. Angular momentum is exact with directors only. With quaternions the joints change it by O(h^2): the mean of
+two unit quaternions is shorter than one, so in the middle of a step, where its force acts, a joint is slightly open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from livens import bodies
+from livens import math as m
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.system import System
+
+#: Where the bars are at the start, and the axis each is along: a square around the origin.
+_CENTRES = ((1, 0, 0), (0, 1, 0), (-1, 0, 0), (0, -1, 0))
+_ALONG = (1, 0, 1, 0)
+
+
+def _ramp(t: Any) -> Any:
+    """From 0 to 1 at t = 1/2, and back to 0 at t = 1 (127)."""
+    return m.where(t < 0.5, 2 * t, m.where(t < 1, 2 * (1 - t), 0.0))
+
+
+def _ring(
+    name: str,
+    body: Callable[[str, bodies.Inertia], bodies.Body],
+    l: float,  # noqa: E741
+    width: float,
+    rho: float,
+    f_m: float,
+) -> Problem:
+    mass = rho * width**2 * l
+    thick, long = mass / 12 * 2 * width**2, mass / 12 * (l**2 + width**2)
+    bars = []
+    for i, axis in enumerate(_ALONG):
+        moments = [long, long, long]
+        moments[axis] = thick
+        bars.append(body(f"bar{i + 1}", bodies.Inertia(mass, moments)))
+    corners = [(l / 2, l / 2, 0), (-l / 2, l / 2, 0), (-l / 2, -l / 2, 0), (l / 2, -l / 2, 0)]
+    centres = l / 2 * np.array(_CENTRES)
+    # nothing is turned at the start: a corner minus the centre of a bar is where the joint is in the bar's own frame
+    joints = [
+        bodies.spherical_joint((bars[i], corners[i] - centres[i]), (bars[i - 3], corners[i] - centres[i - 3]))
+        for i in range(4)
+    ]
+    loads = [
+        bodies.force(bars[0], lambda t: [8 * f_m * _ramp(t), 0, 0]),
+        bodies.torque(bars[0], lambda t: [6 * f_m * _ramp(t), 0, 0]),
+    ]
+    system = System(
+        bodies.coordinates(bars),
+        elements=[*bars, *joints, *loads],
+        symmetries=dict(
+            linear_momentum=bodies.linear_momentum(bars), angular_momentum=bodies.angular_momentum(bars)
+        ),
+    )  # fmt: skip
+    q0 = np.concatenate([bar.state(centre)[0] for bar, centre in zip(bars, centres, strict=True)])
+    return Problem(name, system, q0, np.zeros(system.n), "livens-em", 0.1, 10.0)
+
+
+@problem(
+    "closed-loop-bars",
+    summary="four bars in a ring with spherical joints, quaternions: 28 coordinates, 16 constraints",
+    source="S004 5.5",
+)
+def closed_loop_bars(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: float = 100.0) -> Problem:  # noqa: E741
+    """`f_m` is the greatest value of the load's time function; force and torque are 8 and 6 times that."""
+    return _ring("closed-loop-bars", bodies.quaternion_body, l, width, rho, f_m)
+
+
+@problem(
+    "closed-loop-bars-directors",
+    summary="the same with directors, which conserve angular momentum: 48 coordinates, 36 constraints",
+    source="S004 5.5",
+)
+def closed_loop_bars_directors(
+    l: float = 10.0,  # noqa: E741
+    width: float = 1.0,
+    rho: float = 1.0,
+    f_m: float = 100.0,
+) -> Problem:
+    """As `closed-loop-bars`."""
+    return _ring("closed-loop-bars-directors", bodies.director_body, l, width, rho, f_m)

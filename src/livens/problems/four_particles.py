@@ -1,0 +1,49 @@
+"""Four particles in space, held together by two rigid links, two springs and two dampers: a free system.
+
+Springs and dampers act along lines between particles, so linear and angular momentum are constant whatever is lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens import bodies
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.system import System
+
+_CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], dtype=float)
+#: Relative velocities across the links 1-2 and 3-4 are perpendicular to them.
+_SPEEDS = np.array([[0, 0, 2], [0, 1, -1], [1, 0, 0], [1, -1, 0.5]], dtype=float)
+
+
+@problem(
+    "four-particles",
+    summary="four particles with rigid links, springs and dampers, free in space",
+    source="a common test of energy-momentum schemes; data chosen here",
+)
+def four_particles(
+    m: tuple[float, float, float, float] = (1.0, 3.0, 2.0, 1.5),
+    stiffness: float = 50.0,
+    l: float = 1.0,  # noqa: E741
+    viscosity: float = 0.2,
+) -> Problem:
+    """Links 1-2 and 3-4 of length `l` are opposite sides of a square, springs and dampers 1-3 and 2-4 the other two.
+
+    With ``viscosity=0`` energy is conserved too.
+    """
+    particles = [bodies.particle(f"m{i + 1}", mass) for i, mass in enumerate(m)]
+    a, b, c, d = [(particle, np.zeros(3)) for particle in particles]
+    system = System(
+        bodies.coordinates(particles),
+        elements=[
+            *particles,
+            bodies.rigid_link(a, b, l), bodies.rigid_link(c, d, l),
+            bodies.spring(a, c, stiffness, 0.9 * l), bodies.spring(b, d, stiffness, 0.9 * l),
+            bodies.damper(a, c, viscosity), bodies.damper(b, d, viscosity),
+        ],
+        symmetries=dict(
+            linear_momentum=bodies.linear_momentum(particles), angular_momentum=bodies.angular_momentum(particles)
+        ),
+    )  # fmt: skip
+    return Problem("four-particles", system, l * _CORNERS.ravel(), l * _SPEEDS.ravel(), "livens-em", 0.02, 10.0)

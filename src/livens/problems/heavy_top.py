@@ -1,0 +1,97 @@
+"""A cone that stands on its tip and precesses steadily under its weight.
+
+As a unit quaternion about the tip (S004 5.4), and with directors in its centre of mass (S001 5.1): the same motion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from livens import bodies
+from livens import rotations as rot
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.system import System
+
+_UP = np.array([0.0, 0.0, 1.0])
+
+
+@dataclass(frozen=True)
+class _Cone:
+    """A cone of height a and radius a/2 on its tip, leaning by theta0, in steady precession at the rate omega_p."""
+
+    rho: float
+    a: float
+    g: float
+    theta0: float
+    omega_p: float
+
+    @property
+    def inertia(self) -> bodies.Inertia:
+        """(113); the origin of the body frame is the tip."""
+        r = self.a / 2
+        mass = self.rho * np.pi * r**2 * self.a / 3
+        across, along = 3 / 80 * mass * (4 * r**2 + self.a**2), 3 / 10 * mass * r**2
+        return bodies.Inertia(mass, [across, across, along], centre=[0, 0, 3 / 4 * self.a])
+
+    @property
+    def spin(self) -> float:
+        """The spin that makes the precession steady (118), with the moments about the tip."""
+        J1, _, J3 = np.diag(self.inertia.about([0, 0, 0]))
+        turning = self.inertia.mass * self.g * self.inertia.centre[2]
+        return float(turning / (J3 * self.omega_p) + (J1 - J3) / J3 * self.omega_p * np.cos(self.theta0))
+
+    def motion(self, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """Orientation and spatial angular velocity (119): precession, nutation and spin one after the other."""
+        q = rot.from_euler_angles([self.omega_p * t, self.theta0, self.spin * t], "zxz")
+        return q, self.omega_p * _UP + self.spin * rot.rotate(q, _UP)
+
+
+@problem("heavy-top", summary="steady precession of a heavy top, as a unit quaternion about its tip", source="S004 5.4")
+def heavy_top(
+    rho: float = 2700.0, a: float = 0.1, g: float = 9.81, theta0: float = np.pi / 3, omega_p: float = 10.0
+) -> Problem:
+    """`theta0` is the nutation, `omega_p` the rate of precession; the spin follows."""
+    cone = _Cone(rho, a, g, theta0, omega_p)
+    top = bodies.rotation_body("top", cone.inertia)
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        q, omega = cone.motion(t)
+        return {"q": q, "v": rot.rate_from_spatial(q, omega)}
+
+    system = System(
+        bodies.coordinates([top]),
+        elements=[top, bodies.gravity(top, [0, 0, -g])],
+        symmetries=dict(L3=bodies.angular_momentum([top], axis=_UP)),
+    )
+    start = reference(0.0)
+    return Problem("heavy-top", system, start["q"], start["v"], "livens-em", 0.01, 2.0, reference=reference)
+
+
+@problem(
+    "gyroscopic-top",
+    summary="the same top with directors: 12 coordinates, 9 constraints, constant mass matrix",
+    source="S001 5.1",
+)
+def gyroscopic_top(
+    rho: float = 2700.0, a: float = 0.1, g: float = 9.81, theta0: float = np.pi / 3, omega_p: float = 10.0
+) -> Problem:
+    """As `heavy-top`; a joint holds the tip (S001 eq. 64)."""
+    cone = _Cone(rho, a, g, theta0, omega_p)
+    top = bodies.director_body("top", cone.inertia)
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        quaternion, omega = cone.motion(t)
+        centre = rot.rotate(quaternion, cone.inertia.centre)
+        q, v = top.state(centre, quaternion, np.cross(omega, centre), omega)
+        return {"q": q, "v": v}
+
+    system = System(
+        bodies.coordinates([top]),
+        elements=[top, bodies.gravity(top, [0, 0, -g]), bodies.spherical_joint((top, [0, 0, 0]), [0, 0, 0])],
+        symmetries=dict(L3=bodies.angular_momentum([top], axis=_UP)),
+    )
+    start = reference(0.0)
+    return Problem("gyroscopic-top", system, start["q"], start["v"], "livens-em", 0.002, 2.0, reference=reference)

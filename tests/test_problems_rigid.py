@@ -1,0 +1,268 @@
+"""The rigid-body examples of S001 and S004: what they conserve, and their order against exact solutions."""
+
+import numpy as np
+import pytest
+from conftest import measured_order
+
+import livens as lv
+from livens import rotations as rot
+
+SCHEMES = ("livens-em", "livens-midpoint")
+
+
+def deviation(values):
+    """The largest deviation from the first value, relative to its size."""
+    return np.abs(values - values[0]).max() / np.abs(values[0]).max()
+
+
+def at(solution, t):
+    return next(s for s in solution if s["t"] == t)
+
+
+# -- free rigid body (S004 5.3) ---------------------------------------------------------------------------------------
+def test_free_rigid_body():
+    """Generalised energy, unit length and spatial angular momentum at round-off; total energy not (Figs. 6-8)."""
+    run = lv.simulate(lv.problems.load("free-rigid-body"))
+    assert (run.facts.h, run.t[-1]) == (0.05, 2.0)
+    assert np.allclose(run.p[0], [0, 120, 320, 120])
+    assert deviation(run.observe("generalized_energy")) < 1e-12
+    assert deviation(run.observe("angular_momentum")) < 1e-12
+    assert np.abs(run.observe("constraint")).max() < 1e-13
+    assert run.observe("total_energy")[0] == 2500.0
+    assert deviation(run.observe("total_energy")) > 1e-3
+    assert not run.system.regular_mass and not run.system.constant_mass
+
+
+def test_free_rigid_body_with_the_midpoint_rule():
+    """Its momentum map is quadratic in (q, p) and conserved; the energy is not."""
+    run = lv.simulate(lv.problems.load("free-rigid-body"), scheme="livens-midpoint")
+    assert deviation(run.observe("angular_momentum")) < 1e-12
+    assert np.abs(run.observe("constraint")).max() < 1e-13
+    assert deviation(run.observe("generalized_energy")) > 1e-3
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_order_for_the_free_rigid_body(scheme, reference):
+    """Positions, velocities and momenta against a solution of 40 digits."""
+    exact = at(reference("free_rigid_body")["solution"], 0.5)
+    steps = [0.0025 / 2**i for i in range(5)]
+    errors = {"q": [], "v": [], "p": []}
+    for h in steps:
+        run = lv.simulate(lv.problems.load("free-rigid-body"), scheme=scheme, h=h, t_end=0.5)
+        for name, found in errors.items():
+            found.append(np.linalg.norm(getattr(run, name)[-1] - exact[name]) / np.linalg.norm(exact[name]))
+    for name, found in errors.items():
+        assert abs(measured_order(steps, found) - 2) < 0.1, name
+        assert found[-1] < 1e-4
+
+
+# -- heavy top (S004 5.4, S001 5.1) -----------------------------------------------------------------------------------
+L = 0.075  # from the tip to the centre of mass
+
+
+def centre_of(quaternion):
+    return rot.rotate(quaternion, [0, 0, L])
+
+
+def test_reference_solutions_of_the_top(reference):
+    """The closed form that comes with both problems is the one given in the sources, and solves the equations."""
+    exact = reference("heavy_top")
+    top, gyroscope = lv.problems.load("heavy-top"), lv.problems.load("gyroscopic-top")
+    body = top.system.elements[0]
+    assert np.allclose(np.diag(body.parameters.values["inertia"]), [exact["J1"], exact["J2"], exact["J3"]], rtol=1e-14)
+    for s in exact["solution"]:
+        q = top.reference(s["t"])["q"]
+        assert np.allclose(q, s["q"], atol=1e-11) or np.allclose(q, -np.array(s["q"]), atol=1e-11)
+        assert np.allclose(centre_of(q), s["phi_cm"], atol=1e-13)
+        Omega = rot.convective_velocity(q, top.reference(s["t"])["v"])
+        assert np.allclose(Omega, s["Omega"], atol=1e-8)
+        directors = gyroscope.reference(s["t"])["q"]
+        assert np.allclose(directors, [*s["phi_cm"], *rot.matrix(q).T.ravel()], atol=1e-11)
+    # the printed rate of spin
+    assert exact["omega_s"] == pytest.approx(135.6, rel=1e-12)
+    assert np.allclose(rot.spatial_velocity(top.q0, top.v0), exact["omega0_spatial"])
+
+
+@pytest.mark.parametrize("name", ["heavy-top", "gyroscopic-top"])
+def test_top(name, reference):
+    """Energy and the angular momentum about the vertical at round-off, at the papers' step (Figs. 10, 11)."""
+    run = lv.simulate(lv.problems.load(name))
+    exact = reference("heavy_top")
+    energy, L3 = run.observe("generalized_energy"), run.observe("L3")
+    assert energy[0] == pytest.approx(exact["H"], rel=1e-12) and deviation(energy) < 1e-12
+    assert L3[0] == pytest.approx(exact["L3_spatial"], rel=1e-12) and deviation(L3) < 1e-12
+    assert np.abs(run.observe("constraint")).max() < 1e-13
+    # with a constant mass total and generalised energy are the same
+    total = deviation(run.observe("total_energy"))
+    assert total > 1e-3 if name == "heavy-top" else total < 1e-12
+
+
+@pytest.mark.parametrize("name", ["heavy-top", "gyroscopic-top"])
+def test_the_top_precesses_on_a_level(name):
+    """The height of the centre of mass is constant (S001 Fig. 10): up to errors of second order."""
+    steps, errors = [0.001 / 2**i for i in range(4)], []
+    for h in steps:
+        q = lv.simulate(lv.problems.load(name), h=h, t_end=0.2).q
+        height = q[:, 2] if name == "gyroscopic-top" else np.array([centre_of(one)[2] for one in q])
+        errors.append(np.abs(height / (L * np.cos(np.pi / 3)) - 1).max())
+    assert errors[-1] < 1e-3
+    assert abs(measured_order(steps, errors) - 2) < 0.1
+
+
+def test_top_with_the_midpoint_rule():
+    """L3 is conserved by the midpoint rule, energy is with the constant mass of the directors only."""
+    top = lv.simulate(lv.problems.load("heavy-top"), scheme="livens-midpoint")
+    gyroscope = lv.simulate(lv.problems.load("gyroscopic-top"), scheme="livens-midpoint")
+    for run in (top, gyroscope):
+        assert deviation(run.observe("L3")) < 1e-12
+        assert np.abs(run.observe("constraint")).max() < 1e-13
+    assert deviation(top.observe("generalized_energy")) > 1e-3
+    assert deviation(gyroscope.observe("generalized_energy")) < 1e-12
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_order_for_the_heavy_top(scheme):
+    """Order 2 of the centre of mass (121) and of all coordinates at t = 0.1."""
+    problem = lv.problems.load("heavy-top")
+    exact = problem.reference(0.1)
+    steps = [0.0025 / 2**i for i in range(5)]
+    centre, coordinates = [], []
+    for h in steps:
+        q = lv.simulate(problem, scheme=scheme, h=h, t_end=0.1).q[-1]
+        centre.append(np.linalg.norm(centre_of(q) - centre_of(exact["q"])) / L)
+        coordinates.append(np.linalg.norm(q - exact["q"]))
+    assert abs(measured_order(steps, centre) - 2) < 0.1
+    assert abs(measured_order(steps, coordinates) - 2) < 0.1
+    assert centre[-1] < 1e-3
+
+
+def test_livens_midpoint_is_the_more_accurate_for_the_top():
+    """S004 Fig. 13: at small steps MPL has the smaller error."""
+    problem = lv.problems.load("heavy-top")
+    exact = centre_of(problem.reference(0.1)["q"])
+    for h in (0.0025, 0.000625):
+        em, midpoint = (
+            np.linalg.norm(centre_of(lv.simulate(problem, scheme=scheme, h=h, t_end=0.1).q[-1]) - exact)
+            for scheme in SCHEMES
+        )
+        assert midpoint < em
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_directors_and_quaternions_move_alike(scheme):
+    """Both go to the same motion with second order, frame and centre of mass."""
+    top, gyroscope = lv.problems.load("heavy-top"), lv.problems.load("gyroscopic-top")
+    steps, apart, error = [0.001 / 2**i for i in range(4)], [], []
+    for h in steps:
+        quaternion = lv.simulate(top, scheme=scheme, h=h, t_end=0.1).q[-1]
+        directors = lv.simulate(gyroscope, scheme=scheme, h=h, t_end=0.1).q[-1]
+        same = np.concatenate([centre_of(quaternion), *rot.directors(quaternion)])
+        apart.append(np.linalg.norm(directors - same))
+        error.append(np.linalg.norm(directors - gyroscope.reference(0.1)["q"]))
+    assert abs(measured_order(steps, apart) - 2) < 0.1
+    assert abs(measured_order(steps, error) - 2) < 0.1
+    assert apart[-1] < 1e-2
+
+
+# -- four bars in a ring (S004 5.5) -----------------------------------------------------------------------------------
+RINGS = ("closed-loop-bars", "closed-loop-bars-directors")
+
+
+@pytest.mark.parametrize("name", RINGS)
+def test_closed_loop(name):
+    """After the load, t = 1: energy and linear momentum at round-off; before, energy is the work of the load."""
+    run = lv.simulate(lv.problems.load(name))
+    assert (run.facts.h, run.t[-1]) == (0.1, 10.0)
+    free = run.t > 1 - 1e-9
+    energy = run.observe("generalized_energy")
+    assert energy[0] == 0.0 and energy[free][0] == pytest.approx(2096, rel=1e-2)
+    assert deviation(energy[free]) < 1e-11
+    assert deviation(run.observe("linear_momentum")[free]) < 1e-11
+    assert np.allclose(run.observe("linear_momentum")[-1], [400, 0, 0], atol=1e-9)  # the impulse of the force
+    assert np.abs(run.observe("energy_balance_defect")).max() < 1e-11 * energy.max()
+    assert run.supplied_energy[-1] == pytest.approx(energy[-1], rel=1e-11)
+    assert np.ptp(run.supplied_energy[free]) == 0.0
+    assert np.abs(run.observe("constraint")).max() < 1e-12
+
+
+def test_closed_loop_angular_momentum():
+    """All three components at round-off with directors; with quaternions only to the order of the scheme.
+
+    That is what theory says: a joint of two quaternion bodies is quadratic in q and turns with the bodies, so in the
+    middle of a step, where its force acts, it is open by O(h^2).
+    """
+    run = lv.simulate(lv.problems.load("closed-loop-bars-directors"))
+    assert deviation(run.observe("angular_momentum")[run.t > 1 - 1e-9]) < 1e-11
+    steps, drift = [0.05 / 2**i for i in range(4)], []
+    for h in steps:
+        run = lv.simulate(lv.problems.load("closed-loop-bars"), h=h, t_end=5.0)
+        drift.append(deviation(run.observe("angular_momentum")[run.t > 1 - 1e-9]))
+    assert drift[-1] > 1e-9
+    assert abs(measured_order(steps, drift) - 2) < 0.1
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", RINGS)
+def test_order_for_the_closed_loop(name, scheme, reference):
+    """Positions, velocities and orientations of all bars at t = 2 against a solution of 11 digits."""
+    exact = at(reference("closed_loop_bars")["solution"], 2.0)["bodies"]
+    problem = lv.problems.load(name)
+    steps = [0.1 / 2**i for i in range(5)]
+    position, velocity, frame = [], [], []
+    for h in steps:
+        run = lv.simulate(problem, scheme=scheme, h=h, t_end=2.0)
+        q, v = run.q[-1].reshape(4, -1), run.v[-1].reshape(4, -1)
+        position.append(max(np.abs(a[:3] - b["phi"]).max() for a, b in zip(q, exact, strict=True)))
+        velocity.append(max(np.abs(a[:3] - b["v"]).max() for a, b in zip(v, exact, strict=True)))
+        R = [a[3:].reshape(3, 3).T if len(a) == 12 else rot.matrix(a[3:]) for a in q]
+        frame.append(max(np.abs(a - rot.matrix(b["q"])).max() for a, b in zip(R, exact, strict=True)))
+    for errors in (position, velocity, frame):
+        assert abs(measured_order(steps, errors) - 2) < 0.1
+        assert errors[-1] < 1e-3
+
+
+# -- damped double four-bar linkage (S001 5.2) ------------------------------------------------------------------------
+def test_damped_four_bar_loses_what_is_dissipated(reference):
+    """Step by step, and over the whole run as the exact reduced equation says."""
+    run = lv.simulate(lv.problems.load("double-four-bar-damped"))
+    assert (run.facts.h, run.t[-1]) == (1e-3, 10.0)
+    energy = run.observe("generalized_energy")
+    lost = np.diff(run.dissipated_energy)
+    assert np.all(lost > 0) and not run.supplied_energy.any()
+    assert np.abs(np.diff(energy) + lost).max() < 1e-13 * np.abs(energy).max()
+    assert np.abs(run.observe("energy_balance_defect")).max() < 1e-12 * np.abs(energy).max()
+    assert np.abs(run.observe("constraint")).max() < 1e-13
+    for s in reference("double_four_bar")["damped"]["solution"]:
+        n = int(np.argmin(np.abs(run.t - s["t"])))
+        assert energy[n] == pytest.approx(s["H"], abs=1e-3)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_order_for_the_damped_four_bar(scheme, reference):
+    exact = at(reference("double_four_bar")["damped"]["solution"], 1.0)
+    steps, errors = [4e-3 / 2**i for i in range(5)], []
+    for h in steps:
+        bar = lv.simulate(lv.problems.load("double-four-bar-damped"), scheme=scheme, h=h, t_end=1.0).q[-1]
+        top = bar[:2] + 0.5 * bar[2:4]  # P4
+        errors.append(np.hypot(*(top - [exact["x4"], exact["y4"]])))
+    assert abs(measured_order(steps, errors) - 2) < 0.1
+    assert errors[-1] < 1e-5
+
+
+# -- four particles ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_four_particles(scheme):
+    """Momenta at round-off with both schemes, the balance of energy with livens-em only."""
+    run = lv.simulate(lv.problems.load("four-particles"), scheme=scheme)
+    assert deviation(run.observe("linear_momentum")) < 1e-13
+    assert deviation(run.observe("angular_momentum")) < 1e-12
+    assert np.abs(run.observe("constraint")).max() < 1e-13
+    assert run.dissipated_energy[-1] > 0.1
+    balance = np.abs(run.observe("energy_balance_defect")).max()
+    assert balance < 1e-12 if scheme == "livens-em" else balance > 1e-6
+
+
+def test_four_particles_without_dampers():
+    run = lv.simulate(lv.problems.load("four-particles", viscosity=0.0), t_end=50.0)
+    assert run.summary.max_energy_drift < 1e-12
+    assert max(run.summary.momentum_drift.values()) < 1e-12 and len(run.summary.momentum_drift) == 2
