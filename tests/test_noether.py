@@ -20,7 +20,7 @@ def test_joined_points_turn_together():
 
 @pytest.mark.parametrize("breaking", ["potential", "forces", "dissipation"])
 def test_what_breaks_a_symmetry(breaking):
-    """Weight, an applied force and friction break the rotations; the rotation about the vertical survives the weight."""
+    """Weight, an applied force and friction break the rotations; that about the vertical survives the weight."""
     functions = dict(
         potential=lambda q: 9.81 * q[2], forces=lambda q: [1.0, 0.0, 0.0], dissipation=lambda v: 0.5 * (v @ v)
     )

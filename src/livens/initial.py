@@ -81,13 +81,14 @@ class Numbers:
 
     def __init__(self, d: Dynamics, t: float, k: np.ndarray) -> None:
         self.d, self._t, self._k = d, t, k
-        self._cache: dict[int, Any] = {}
+        # expressions are held too: the identity of one that is gone may be given to another
+        self._cache: dict[int, tuple[Any, Any]] = {}
 
     def matrix(self, expression: Any, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
         if id(expression) not in self._cache:
-            self._cache[id(expression)] = self.d.function(expression)
+            self._cache[id(expression)] = expression, self.d.function(expression)
         zero = np.zeros(q.size)
-        return np.array(self._cache[id(expression)](q, zero if v is None else v, zero, self._t, self._k))
+        return np.array(self._cache[id(expression)][1](q, zero if v is None else v, zero, self._t, self._k))
 
     def __call__(self, expression: Any, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
         return self.matrix(expression, q, v).ravel()

@@ -35,12 +35,13 @@ def is_symmetry(system: System, name: str, parameters: np.ndarray | None = None)
         constrained.append(ca.horzcat(d.G @ xi, ca.fabs(d.G) @ ca.fabs(xi)))
     k = system.parameter_vector() if parameters is None else parameters
     numbers, random = Numbers(d, 0.3, k), np.random.default_rng(2)
+    of_state, of_constraints = ca.vertcat(*free), ca.vertcat(*constrained)
     for _ in range(4):
         q, v = random.uniform(0.5, 1.5, system.n), random.uniform(0.5, 1.5, system.n)
-        if _changed(numbers.matrix(ca.vertcat(*free), q, v)):
+        if _changed(numbers.matrix(of_state, q, v)):
             return False
         position = onto_constraints(numbers, q) if system.m else None
-        if position is not None and _changed(numbers.matrix(ca.vertcat(*constrained), position, v)):
+        if position is not None and _changed(numbers.matrix(of_constraints, position, v)):
             return False
     return True
 
