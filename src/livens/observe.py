@@ -1,14 +1,28 @@
-"""Observables: what a run can be asked for, computed from its states."""
+"""Observables: what a run can be asked for, computed from its states.
+
+A run in a file is read a block of rows at a time, so that a reduction of ten million rows needs little memory.
+
+>>> import livens as lv
+>>> from livens import observe
+>>> run = lv.simulate(lv.problems.load("simple-pendulum"), t_end=1.0)
+>>> run.observe("total_energy").shape, run.observe("constraint").shape
+((1001,), (1001, 1))
+>>> run.observe(lambda q, v: q[0] * v[1] - q[1] * v[0]).shape
+(1001,)
+>>> bool(observe.reduce(run, "constraint", "largest")[0] < 1e-14)
+True
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
+from livens import own_observable
 from livens.dynamics import Dynamics, dynamics
 from livens.engine import loop
 from livens.engine.kernels import simple_kernel
@@ -30,15 +44,34 @@ _EXPRESSIONS: dict[str, Callable[[Dynamics], Any]] = {
 }
 #: What the run itself recorded.
 RECORDED = ("supplied_energy", "dissipated_energy", "multipliers", "step_size", "newton_iterations")
+_STATE = ("t", "q", "v", "p")
 _MOMENTA = ("linear_momentum", "angular_momentum")
-NAMES = (*_EXPRESSIONS, *_MOMENTA, *RECORDED, "energy_balance_defect")
+#: ``constraint_forces`` are ``G(q)^T lam`` with the multipliers of the step that ends there, in the balance of momentum
+#: ``p' = dL/dq - G^T lam + F``. ``energy_balance_defect`` is ``E - E_0 - supplied + dissipated`` with ``E = p.v - L``.
+NAMES = (*_EXPRESSIONS, *_MOMENTA, *RECORDED, "constraint_forces", "energy_balance_defect")
+#: Observables with one number per constraint or coordinate: one column each, also if there is but one.
+_COLUMNS = ("constraint", "velocity_constraint", "constraint_forces")
+#: A block of rows holds at most so many numbers.
+_BLOCK = 1_000_000
+
+#: A name among NAMES or the system's symmetries, or a function of some of q, v, p, t, k.
+Observable = str | Callable[..., Any]
+
+_REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "largest": (lambda block: np.abs(block).max(axis=0), np.maximum),  # np.maximum keeps NaN: it must not go unseen
+    "max": (lambda block: block.max(axis=0), np.maximum),
+    "min": (lambda block: block.min(axis=0), np.minimum),
+    "sum": (lambda block: block.sum(axis=0), np.add),
+    "first": (lambda block: block[0].copy(), lambda old, new: old),
+    "last": (lambda block: block[-1].copy(), lambda old, new: new),
+}
 
 
 def _hamiltonian(d: Dynamics) -> Any:
     """``p.M^-1 p/2 + V``, where it is defined."""
-    if not d.system.regular_mass:
+    if not d.system.regular_augmented_mass:
         raise InputError("the Hamiltonian is not defined: the mass matrix is singular; use 'generalized_energy'")
-    M = ca.jacobian(d.fibre_derivative, d.v)
+    M = d.augmented_mass
     if ca.depends_on(M, d.v):
         raise InputError("the Hamiltonian is implemented for kinetic energies quadratic in v; use 'generalized_energy'")
     return ca.dot(d.p, ca.solve(M, d.p)) / 2 + d.V
@@ -51,42 +84,132 @@ def expression(system: System, name: str) -> Any:
         return _EXPRESSIONS[name](d)
     if name in system.symmetries or name in _MOMENTA:
         return system.momentum_symmetry(name)(d.q).T @ d.p
-    raise InputError(f"unknown observable '{name}'{suggestion(name, {*NAMES, *system.symmetries})}")
+    raise InputError(f"unknown observable '{name}'{suggestion(str(name), {*NAMES, *system.symmetries})}")
 
 
-@functools.lru_cache(maxsize=256)
-def _kernel(system: System, names: tuple[str, ...]) -> tuple[int, int]:
-    """Native code for some observables side by side, and how many numbers it gives."""
-    columns = ca.densify(ca.vertcat(*(expression(system, name) for name in names)))
-    return kernel_of(system, columns), columns.numel()
-
-
-def kernel_of(system: System, columns: Any) -> int:
+def kernel_of(system: System, columns: Any, multipliers: Any = None) -> int:
     """Native code for a column of expressions of the system's Dynamics, over states as the engine lays them out."""
     d = dynamics(system)
-    x, rest, h = ca.SX.sym("x", 0), ca.SX.sym("work", 2), ca.SX.sym("h")
+    x = ca.SX.sym("x", 0) if multipliers is None else multipliers
+    rest, h = ca.SX.sym("work", 2), ca.SX.sym("h")
     layout = [x, ca.vertcat(d.q, d.v, d.p, rest), ca.vertcat(h, d.t, d.k)]
     return simple_kernel(ca.Function("observe", layout, [columns]), "observe", effort=1)
 
 
-def tabulate(kernel: int, width: int, t: np.ndarray, Z: np.ndarray, k: np.ndarray) -> np.ndarray:
+def tabulate(
+    kernel: int, width: int, t: np.ndarray, Z: np.ndarray, k: np.ndarray, X: np.ndarray | None = None
+) -> np.ndarray:
     """Evaluate native code of `kernel_of` at every state."""
     out = np.empty((len(t), width))
     c = np.concatenate([[0.0, 0.0], k])
-    loop.tabulate(kernel, Z, np.ascontiguousarray(Z), c, np.ascontiguousarray(t, dtype=float), out)
+    Z = np.ascontiguousarray(Z)
+    loop.tabulate(kernel, Z if X is None else X, Z, c, np.ascontiguousarray(t, dtype=float), out)
     return out
 
 
-def observe(result: Result, name: str) -> np.ndarray:
-    """The observable `name` at every stored time: one number each, or one row of numbers."""
-    if name in RECORDED:
-        return np.asarray(getattr(result, name))
-    if name == "energy_balance_defect":
-        energy = observe(result, "generalized_energy")
-        return np.asarray(energy - energy[0] - result.supplied_energy + result.dissipated_energy)
-    system = result.system
-    kernel, width = _kernel(system, (name,))
-    work = np.zeros((len(result.t), 2))
-    table = tabulate(kernel, width, result.t, np.hstack([result.q, result.v, result.p, work]), result.parameter_vector)
-    scalar = width == 1 and name not in ("constraint", "velocity_constraint")
-    return table[:, 0] if scalar else table
+class _Column:
+    """One observable of a system, ready to be evaluated on blocks of rows."""
+
+    def __init__(self, system: System, kernel: int, width: int, shape: tuple[int, ...], multipliers: bool) -> None:
+        self._system, self._kernel, self._width, self._shape = system, kernel, width, shape
+        self.variables = ("t", "q", "v", "p", *(("multipliers",) if multipliers else ()))
+
+    def __call__(self, block: dict[str, np.ndarray], k: np.ndarray) -> np.ndarray:
+        n, rows = self._system.n, len(block["t"])
+        Z = np.zeros((rows, 3 * n + 2))
+        Z[:, :n], Z[:, n : 2 * n], Z[:, 2 * n : 3 * n] = block["q"], block["v"], block["p"]
+        X = np.ascontiguousarray(block["multipliers"]) if "multipliers" in self.variables else None
+        return tabulate(self._kernel, self._width, block["t"], Z, k, X).reshape(rows, *self._shape)
+
+
+@functools.lru_cache(maxsize=256)
+def _named(system: System, name: str) -> _Column:
+    d, lam = dynamics(system), None
+    if name == "constraint_forces":
+        lam = ca.SX.sym("lam", system.m)
+        columns = d.G.T @ lam if system.m else ca.SX.zeros(system.n)
+    else:
+        columns = expression(system, name)
+    columns = ca.densify(columns)
+    width = columns.numel()
+    shape = (width,) if name in _COLUMNS or width != 1 else ()
+    return _Column(system, kernel_of(system, columns, lam), width, shape, lam is not None)
+
+
+def _column(system: System, what: Observable) -> _Column:
+    """Functions are read anew every time (what they close over may have changed); their native code is kept."""
+    if isinstance(what, str):
+        return _named(system, what)
+    if not callable(what):
+        raise InputError(f"an observable is a name or a function of q, v, p, t, k; got {what!r}")
+    column, shape = own_observable.read(system, what)
+    column = ca.densify(column)
+    return _Column(system, kernel_of(system, column), column.numel(), shape, False)
+
+
+def walk(
+    result: Result, observables: Sequence[Observable], rows: int | None = None
+) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    """Times and observables of a run, a block of rows at a time; `rows` says how many. Also gives t, q, v, p."""
+    columns: list[_Column | str] = []
+    for what in observables:
+        if what == "energy_balance_defect":
+            columns.append(_column(result.system, "generalized_energy"))
+        else:
+            raw = isinstance(what, str) and what in (*RECORDED, *_STATE)
+            columns.append(what if isinstance(what, str) and raw else _column(result.system, what))
+    k = result.parameter_vector if any(isinstance(c, _Column) for c in columns) else np.zeros(0)
+    variables = {"t"} | {v for c in columns for v in (c.variables if isinstance(c, _Column) else (c,))}
+    if "energy_balance_defect" in observables:
+        variables |= {"supplied_energy", "dissipated_energy"}
+    first: float | None = None
+    for block in _blocks(result, sorted(variables), rows):
+        values = [block[c] if isinstance(c, str) else c(block, k) for c in columns]
+        for i, what in enumerate(observables):
+            if what == "energy_balance_defect":
+                first = float(values[i][0]) if first is None else first
+                values[i] = values[i] - first - block["supplied_energy"] + block["dissipated_energy"]
+        yield block["t"], values
+
+
+def _blocks(result: Result, variables: Sequence[str], rows: int | None) -> Iterator[dict[str, np.ndarray]]:
+    if rows is None:
+        facts = result.facts
+        rows = max(1, _BLOCK // (3 * len(facts.coordinates) + len(facts.constraint_names) + 3))
+    stored = getattr(result._arrays, "blocks", None)
+    if stored is not None:
+        yield from stored(variables, rows)
+        return
+    for a in range(0, len(result.t), rows):
+        yield {name: getattr(result, name)[a : a + rows] for name in variables}
+
+
+def observe(result: Result, what: Observable, *, increments: bool = False) -> np.ndarray:
+    """An observable at every stored time: one number each, or one array of numbers.
+
+    With `increments`, its change from each stored time to the next: one row less.
+    """
+    if isinstance(what, str) and what in RECORDED:
+        table = np.asarray(getattr(result, what))
+    else:
+        parts = [values[0] for _, values in walk(result, [what])]
+        table = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return np.diff(table, axis=0) if increments else table
+
+
+def reduce(result: Result, what: Observable, how: str = "largest", *, rows: int | None = None) -> np.ndarray:
+    """One number per component over the whole run, in little memory.
+
+    `how` is one of largest (absolute value), max, min, sum, mean, first, last.
+    """
+    if how not in _REDUCTIONS and how != "mean":
+        raise InputError(f"unknown reduction '{how}'{suggestion(str(how), [*_REDUCTIONS, 'mean'])}")
+    of_block, combine = _REDUCTIONS["sum" if how == "mean" else how]
+    total, count = None, 0
+    for t, (values,) in walk(result, [what], rows):
+        part = of_block(values)
+        total = part if total is None else combine(total, part)
+        count += len(t)
+    if total is None:
+        raise InputError("the run has no rows")
+    return np.asarray(total / count if how == "mean" else total)

@@ -12,8 +12,8 @@ _PATIENCE = 2.0
 class Progress:
     """Use as a context manager; `update` may be called as often as one likes."""
 
-    def __init__(self, title: str, total: int, show: bool | None = None) -> None:
-        self._title, self._total = title, total
+    def __init__(self, title: str, total: int, show: bool | None = None, unit: str = "steps") -> None:
+        self._title, self._total, self._unit = title, total, unit
         self._show = sys.stderr.isatty() if show is None else show
         self._start = self._last = time.monotonic()
         self._bar: Any = None
@@ -39,7 +39,7 @@ class Progress:
         from rich.progress import Progress as Bar
 
         self._bar = Bar(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"),
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(self._unit),
             TimeRemainingColumn(), console=Console(stderr=True), transient=True,
         )  # fmt: skip
         self._bar.start()

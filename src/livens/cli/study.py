@@ -1,0 +1,324 @@
+"""``livens compare``, ``converge`` and ``workprecision``: several runs side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from livens.conserved import Row
+    from livens.problems.problem import Problem
+    from livens.study.comparison import Comparison
+    from livens.study.convergence import Convergence, Curve
+
+T = TypeVar("T")
+
+ProblemName = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem, or a scenario FILE.yaml.")]
+Schemes = Annotated[str | None, typer.Option(help="Names of schemes, with commas; all that fit if not given.")]
+Steps = Annotated[
+    str | None, typer.Option("--h", help="Steps with commas, or 0.01:5 for 0.01 and its halves, five in all.")
+]
+End = Annotated[float | None, typer.Option(help="End of the runs.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change an option of the problem.")
+]
+Figure = Annotated[Path | None, typer.Option(help="File for a figure: png, pdf or svg.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("compare")(compare)
+    app.command("converge")(converge)
+    app.command("workprecision")(workprecision)
+
+
+def compare(
+    problem: ProblemName,
+    schemes: Schemes = None,
+    h: Annotated[float | None, typer.Option("--h", help="Step size.")] = None,
+    t_end: End = None,
+    set_: Settings = None,
+    out: Figure = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a problem with several schemes: what each conserves, and what it costs.
+
+    Exit codes: 1 if a scheme did not conserve what it promises, 3 if no run could be finished.
+
+    Example: livens compare spring-pendulum --schemes livens-em,livens-midpoint --t-end 10 --out energy.png
+    """
+    from livens.study import compare as study_of
+
+    check_figure(out)
+    study = uninterrupted(
+        lambda: study_of(problem_of(problem, set_), schemes, h, t_end, progress=_progress(as_json, quiet))
+    )
+    if as_json:
+        typer.echo(json.dumps(study.as_object()))
+    elif not quiet:
+        _print_comparison(study)
+    if out is not None and study.results:
+        from livens.plot.diagrams import comparison_diagram
+
+        _save(comparison_diagram(study.results), out, as_json or quiet)
+    _finish([entry.failure for entry in study.entries], all(entry.as_promised for entry in study.entries))
+
+
+def converge(
+    problem: ProblemName,
+    schemes: Schemes = None,
+    h: Steps = None,
+    t_end: End = None,
+    set_: Settings = None,
+    out: Figure = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure the order of schemes: errors in q and v at the end of a motion, for smaller and smaller steps.
+
+    Errors are distances from the exact solution; for a problem without one, from an extrapolation of runs with much
+    smaller steps. Orders are fitted with a 95 % confidence interval. Errors marked * are at the round-off floor, or
+    not above the uncertainty of the reference; they are left out of the fit.
+
+    Exit codes: 1 if an order is clearly below the scheme's, 3 if no run could be finished.
+
+    Example: livens converge double-four-bar --schemes livens-em,livens-midpoint --h 0.004:5 --t-end 1 --out order.png
+    """
+    from livens.study import converge as study_of
+    from livens.study.steps import step_sizes
+
+    check_figure(out)
+    steps = None if h is None else step_sizes(h)
+    study = uninterrupted(
+        lambda: study_of(problem_of(problem, set_), schemes, steps, t_end, progress=_progress(as_json, quiet))
+    )
+    if as_json:
+        typer.echo(json.dumps(study.as_object()))
+    elif not quiet:
+        _print_orders(study)
+    if out is not None:
+        from livens.plot.diagrams import order_diagram
+
+        _save(order_diagram(study), out, as_json or quiet)
+    failures = [point.failure for curve in study.curves for point in curve.points]
+    _finish(failures, all(curve.as_promised for curve in study.curves))
+
+
+def workprecision(
+    problem: ProblemName,
+    schemes: Schemes = None,
+    h: Steps = None,
+    t_end: End = None,
+    set_: Settings = None,
+    repeats: Annotated[int, typer.Option(min=1, help="How often every run is timed; the shortest counts.")] = 3,
+    out: Figure = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Errors at the end of a motion against wall time and against evaluations.
+
+    The time is that of the steps alone, without deriving and compiling. Evaluations are those of the equations of a
+    step: every Newton correction takes two, the residual with its derivatives, and the residual after it.
+
+    Example: livens workprecision simple-pendulum --h 0.01:6 --out work.png
+    """
+    from livens.study import work_precision
+    from livens.study.steps import step_sizes
+
+    check_figure(out)
+    steps, progress = None if h is None else step_sizes(h), _progress(as_json, quiet)
+    study = uninterrupted(
+        lambda: work_precision(problem_of(problem, set_), schemes, steps, t_end, repeats=repeats, progress=progress)
+    )
+    if as_json:
+        typer.echo(json.dumps(study.as_object()))
+    elif not quiet:
+        _print_work(study)
+    if out is not None:
+        from livens.plot.diagrams import work_precision_diagram
+
+        _save(work_precision_diagram(study), out, as_json or quiet)
+    _finish([point.failure for curve in study.curves for point in curve.points], True)
+
+
+# -- what goes in -----------------------------------------------------------------------------------------------------
+def problem_of(name: str, set_: list[str] | None) -> Problem:
+    """A problem by its name or from a scenario file, with consistent initial values if the file asks for them."""
+    from livens.cli.run import settings, what_to_run
+    from livens.initial import initial_state
+
+    problem, options = what_to_run(name, settings(set_ or []))
+    if options.get("project"):
+        system = problem.system
+        start = initial_state(
+            system, problem.q0, problem.v0, system.parameter_vector(), t0=problem.t0, project=True, redundant="remove"
+        )
+        problem = dataclasses.replace(problem, q0=start.q, v0=start.v)
+    return problem
+
+
+def check_figure(out: Path | None) -> None:
+    """Better now than after the runs."""
+    from livens.errors import InputError
+
+    if out is None:
+        return
+    if not out.parent.is_dir():
+        raise InputError(f"cannot write the picture '{out}': the folder '{out.parent}' does not exist")
+    from livens.plot.style import check_suffix
+
+    check_suffix(out.suffix.removeprefix("."))
+
+
+def _progress(as_json: bool, quiet: bool) -> bool | None:
+    return False if as_json or quiet else None
+
+
+def uninterrupted(job: Callable[[], T]) -> T:
+    """Do a job; Ctrl-C ends the command with exit code 130."""
+    try:
+        return job()
+    except KeyboardInterrupt:
+        typer.echo("livens: stopped by the user", err=True)
+        raise typer.Exit(130) from None
+
+
+# -- what comes out ---------------------------------------------------------------------------------------------------
+def _print_comparison(study: Comparison) -> None:
+    from rich.table import Table
+
+    from livens.report import console
+
+    out = console()
+    out.print(f"[bold]{study.problem}[/], h = {study.h:g}, t = {study.t_end:g}")
+    errors = list(dict.fromkeys(name for entry in study.entries for name in entry.errors))
+    quantities = list(dict.fromkeys(_heading(row) for entry in study.entries for row in entry.report))
+    table = Table(title="Worst deviations, and what they cost")
+    table.add_column("scheme", no_wrap=True)
+    for name in (*quantities, *(f"error in {name}" for name in errors), "Newton per step", "us per step"):
+        table.add_column(name, justify="right")
+    for entry in study.entries:
+        if entry.failure or entry.result is None:
+            table.add_row(entry.scheme, "failed", style="red")
+            continue
+        found = {_heading(row): f"{row.deviation:.1e} {_mark(row)}" for row in entry.report}
+        statistics = entry.result.statistics
+        steps = max(statistics.steps, 1)
+        table.add_row(
+            entry.scheme, *(found.get(name, "") for name in quantities),
+            *(f"{entry.errors[name]:.1e}" for name in errors),
+            f"{statistics.newton_iterations / steps:.2f}", f"{statistics.wall_s / steps * 1e6:.2f}",
+            style=None if entry.as_promised else "bold red",
+        )  # fmt: skip
+    out.print(table)
+    out.print(
+        "p: promised and conserved to round-off   r: round-off   b: bounded, no trend   d: drifts   !: NOT AS PROMISED"
+    )
+    for entry in study.entries:
+        if entry.failure:
+            out.print(f"{entry.scheme}: {entry.failure}", markup=False)
+
+
+def _heading(row: Row) -> str:
+    """The energy a scheme watches over differs; all stand in one column."""
+    energy = row.name.endswith("energy") or row.name == "hamiltonian"
+    if not energy:
+        return row.quantity
+    return "energy" if row.start is not None else "energy per step"
+
+
+def _mark(row: Row) -> str:
+    from livens import conserved
+
+    marks = {
+        conserved.AS_PROMISED: "p", conserved.ROUND_OFF: "r", conserved.BOUNDED: "b", conserved.DRIFTS: "d",
+        conserved.NOT_AS_PROMISED: "!",
+    }  # fmt: skip
+    return marks.get(row.verdict, " ")
+
+
+def _print_orders(study: Convergence) -> None:
+    from rich.table import Table
+
+    from livens.report import console
+
+    out = console()
+    out.print(f"[bold]{study.problem}[/], errors at t = {study.t_end:g} against {study.reference.words}")
+    for curve in study.curves:
+        table = Table(title=f"{curve.scheme} (of order {curve.promised})")
+        for name in ("h", *(f"{what} in {name}" for name in study.variables for what in ("error", "order"))):
+            table.add_column(name, justify="right")
+        for i, point in enumerate(curve.points):
+            cells = [cell for name in study.variables for cell in _order_cells(curve, name, i)]
+            table.add_row(f"{point.h:g}", *cells)
+        fits = [cell for name in study.variables for cell in ("fitted", str(curve.fits[name]))]
+        table.add_section()
+        table.add_row("", *fits, style="bold" if curve.as_promised else "bold red")
+        out.print(table)
+    _print_notes(study)
+
+
+def _order_cells(curve: Curve, name: str, i: int) -> tuple[str, str]:
+    from livens.study.order import local_orders
+
+    if curve.points[i].failure:
+        return "failed", ""
+    local = local_orders([point.h for point in curve.points], curve.errors(name))[i - 1] if i else math.nan
+    mark = "*" if curve.fits[name].floor[i] else " "
+    return f"{curve.errors(name)[i]:.3e}{mark}", f"{local:.2f}" if math.isfinite(local) else ""
+
+
+def _print_work(study: Convergence) -> None:
+    from rich.table import Table
+
+    from livens.report import console
+
+    out = console()
+    out.print(f"[bold]{study.problem}[/], errors at t = {study.t_end:g} against {study.reference.words}")
+    table = Table()
+    table.add_column("scheme", no_wrap=True)
+    for name in ("h", *(f"error in {name}" for name in study.variables), "wall time in s", "evaluations"):
+        table.add_column(name, justify="right")
+    for curve in study.curves:
+        for i, point in enumerate(curve.points):
+            errors = [_order_cells(curve, name, i)[0] for name in study.variables]
+            cost = ("", "") if point.failure else (f"{point.wall_s:.2e}", f"{point.evaluations}")
+            table.add_row("" if i else curve.scheme, f"{point.h:g}", *errors, *cost)
+        table.add_section()
+    out.print(table)
+    out.print("evaluations: of the equations of a step, two for every Newton correction")
+    _print_notes(study)
+
+
+def _print_notes(study: Convergence) -> None:
+    if any(any(fit.floor) for curve in study.curves for fit in curve.fits.values()):
+        typer.echo("* at the round-off floor or near the uncertainty of the reference: left out of the fit")
+    for curve in study.curves:
+        for point in curve.points:
+            if point.failure:
+                typer.echo(f"{curve.scheme}, h = {point.h:g}: {point.failure}")
+
+
+def _save(figure: Any, out: Path, silent: bool) -> None:
+    from livens.plot.style import save
+
+    save(figure, out)
+    if not silent:
+        typer.echo(str(out))
+
+
+def _finish(failures: list[str], as_promised: bool) -> None:
+    """The exit code: 3 if there is nothing but failures, 1 if a promise was not kept."""
+    if failures and all(failures):
+        typer.echo(f"livens: no run could be finished: {failures[0]}", err=True)
+        raise typer.Exit(3)
+    if not as_promised:
+        raise typer.Exit(1)

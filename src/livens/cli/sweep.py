@@ -1,0 +1,113 @@
+"""``livens sweep``: a problem with many values of its options."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from livens.study.sweep import Sweep
+
+#: A table on the screen has at most so many rows; the file has all.
+_SHOWN = 40
+_COLUMNS = ("status", "steps", "us_per_step", "max_energy_drift", "max_constraint", "error_q")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("sweep")(sweep)
+
+
+def sweep(
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem, or a scenario FILE.yaml.")],
+    vary: Annotated[
+        list[str],
+        typer.Option(metavar="NAME=VALUES", help="Values with commas, or first:last:count, or first:last:count:log."),
+    ],
+    scheme: Annotated[str | None, typer.Option(help="Name of a scheme (livens list schemes).")] = None,
+    h: Annotated[float | None, typer.Option("--h", help="Step size.")] = None,
+    t_end: Annotated[float | None, typer.Option(help="End of the runs.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change an option of the problem.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Table file: .csv or .parquet.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing table.")] = False,
+    final: Annotated[bool, typer.Option("--final", help="Also keep coordinates and velocities at the end.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one per core if not given.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run a problem with every combination of some values, over all cores, and keep a table.
+
+    What can be varied are the options of the problem (livens list problems), h, t_end and scheme. A run that fails is
+    a row with its reason. Ctrl-C keeps what is done. Exit code 3 if no run could be finished.
+
+    Example: livens sweep simple-pendulum --vary m=0.1:10:20:log --vary h=1e-3,1e-2 --out table.csv
+    """
+    from livens.cli.init import SUFFIXES
+    from livens.cli.run import settings
+    from livens.errors import InputError
+    from livens.study.grid import values
+    from livens.study.member import from_scenario
+    from livens.study.sweep import sweep as study_of
+    from livens.study.table import check_target
+
+    varied = dict(values(text) for text in vary)
+    if len(varied) < len(vary):
+        raise InputError("--vary names an option twice")
+    fixed = settings(set_ or []) | {
+        name: value for name, value in dict(scheme=scheme, h=h, t_end=t_end).items() if value is not None
+    }
+    for name in varied:
+        if name in fixed:
+            raise InputError(f"'{name}' cannot be both varied and set")
+    if out is not None:
+        check_target(out, force=force)
+    scenario = problem.lower().endswith(SUFFIXES)
+    if scenario:
+        from_scenario(problem)  # what is wrong with the file is said once, and at once
+    build = functools.partial(from_scenario, problem) if scenario else problem
+    progress = False if quiet or as_json else None
+    study = study_of(build, varied, fixed, final=final, workers=workers, progress=progress)
+    if out is not None:
+        study.save(out, force=force)
+    if as_json:
+        found = {"problem": problem, "total": study.total, "interrupted": study.interrupted, "rows": list(study.rows)}
+        typer.echo(json.dumps(found))
+    elif not quiet:
+        _print(study, list(varied), out)
+    if study.interrupted:
+        typer.echo(f"livens: stopped by the user after {len(study.rows)} of {study.total} runs", err=True)
+        raise typer.Exit(130)
+    if len(study.failures) == study.total:
+        typer.echo(f"livens: no run could be finished: {study.failures[0]['reason']}", err=True)
+        raise typer.Exit(3)
+
+
+def _print(study: Sweep, varied: list[str], out: Path | None) -> None:
+    from rich.table import Table
+
+    from livens.report import console
+
+    columns = varied + [name for name in _COLUMNS if any(name in row for row in study.rows)]
+    table = Table(*(name.replace("_", " ") if name not in varied else name for name in columns))
+    for row in study.rows[:_SHOWN]:
+        table.add_row(*(_cell(row.get(name)) for name in columns), style="red" if row["status"] == "failed" else None)
+    screen = console()
+    screen.print(table)
+    if len(study.rows) > _SHOWN:
+        screen.print(f"... and {len(study.rows) - _SHOWN} more rows")
+    for row in study.failures[:5]:
+        where = ", ".join(f"{name} = {_cell(row[name])}" for name in varied)
+        screen.print(f"failed: {where}: {row['reason']}", markup=False)
+    done = len(study.rows) - len(study.failures)
+    screen.print(f"{done} of {study.total} runs finished, {len(study.failures)} failed")
+    if out is not None:
+        screen.print(f"kept in {out}", markup=False)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,285 @@
+"""What a run conserved, against what its scheme promises."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import schemes
+from livens.dynamics import dynamics
+from livens.errors import InputError
+from livens.observe import expression, walk
+from livens.result import MissingVariableError, Result
+from livens.system import System
+from livens.trend import Series, Trend
+
+AS_PROMISED, NOT_AS_PROMISED = "conserved to round-off as promised", "NOT AS PROMISED"
+ROUND_OFF, BOUNDED, DRIFTS = "conserved to round-off", "bounded, no trend", "drifts"
+STEPWISE, TOO_SHORT, NO_STEPS, NOT_FINITE = (
+    "not conserved",
+    "not conserved, too short for a trend",
+    "no steps",
+    "not finite",
+)
+
+#: So many roundings of everything that enters a quantity count as round-off; over many steps they add up at random.
+_ROUNDINGS = 100
+#: Without the model the roundings are not known: relative deviations up to this are taken for them.
+_TAKEN_FOR_ROUND_OFF = 1e-11
+#: A trend that explains less of the deviation than this is not called a drift.
+_WORTH_MENTIONING = 0.1
+#: States per block at which roundings are looked at.
+_SAMPLES = 16
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the report."""
+
+    quantity: str  # in words
+    name: str  # of the observable
+    start: float | None  # its value (of a vector: its length) at the start
+    deviation: float  # the largest from the start (constraints: from zero), over every step
+    relative: bool  # whether deviation and drift are relative
+    drift: float | None  # per unit time, from the stored rows
+    drift_uncertainty: float | None  # half-width of its 95 % confidence interval
+    promised: bool
+    verdict: str
+
+    @property
+    def holds(self) -> bool:
+        """What was promised, or nothing was."""
+        return self.verdict != NOT_AS_PROMISED
+
+
+def rows(result: Result) -> list[Row]:
+    """The report of a run: energy, constraints and momenta, with deviation, drift and verdict."""
+    try:
+        system = result.system
+    except InputError:  # a file of the user's own system: what was noted during the run is all there is
+        return _noted(result)
+    try:
+        return _measured(result, system)
+    except MissingVariableError:
+        return _noted(result)
+
+
+def _measured(result: Result, system: System) -> list[Row]:
+    """From the states, in one pass."""
+    names = [result.summary.energy]
+    names += ["constraint", "velocity_constraint"] if system.m else []
+    names += list(result.summary.momentum_drift)
+    watched = {name: _Watched() for name in names}
+    rounding = _Rounding(system, names, result.parameter_vector)
+    kinetic = 0.0
+    needed = ["kinetic_energy", "supplied_energy", "dissipated_energy", *names]
+    for t, (T, supplied, dissipated, *values) in walk(result, [*needed, "q", "v", "p"]):
+        q, v, p = values[len(names) :]
+        kinetic = max(kinetic, float(np.abs(T).max()))
+        for name, value in zip(names, values, strict=False):
+            if name == result.summary.energy:
+                value = value - supplied + dissipated  # what came in or went out is not drift
+            elif name in ("constraint", "velocity_constraint"):
+                value = np.abs(value).max(axis=1)
+            watched[name].look(t, value.reshape(len(t), -1))
+        rounding.look(t, q, v, p)
+    table = _energy_rows(result, watched[result.summary.energy], kinetic, rounding[result.summary.energy])
+    for name in names[1:]:
+        maker = _constraint_row if name in ("constraint", "velocity_constraint") else _momentum_row
+        table.append(maker(result, name, watched[name], rounding[name]))
+    return table
+
+
+class _Watched:
+    """First value, largest deviation and size, largest step and trend of a quantity, in one pass."""
+
+    def __init__(self) -> None:
+        self._series = Series()
+        self.first: np.ndarray = np.zeros(0)
+        self.count = 0
+        self._last: np.ndarray = np.zeros(0)
+        self.deviation = self.increment = self.size = 0.0
+
+    def look(self, t: np.ndarray, y: np.ndarray) -> None:
+        if not self.count:
+            self.first = self._last = y[0].copy()
+        moved = y - self.first
+        with np.errstate(invalid="ignore", over="ignore"):
+            self.deviation = _larger(self.deviation, np.linalg.norm(moved, axis=1))
+            self.size = _larger(self.size, np.linalg.norm(y, axis=1))
+            self.increment = _larger(self.increment, np.abs(np.diff(y, axis=0, prepend=self._last[None])))
+            self._series.add(t, moved)
+        self._last = y[-1].copy()
+        self.count += len(t)
+
+    def trend(self) -> Trend | None:
+        """Of the component that moves most."""
+        found = [trend for trend in self._series.trends() if trend is not None]
+        return max(found, key=lambda trend: abs(trend.slope), default=None)
+
+
+def _larger(old: float, values: np.ndarray) -> float:
+    new = float(values.max(initial=0.0))
+    return new if not new <= old else old  # NaN stays
+
+
+class _Rounding:
+    """What quantities change by if all numbers of the state are rounded: ``eps max sum |df/dz_i| |z_i|``."""
+
+    def __init__(self, system: System, names: list[str], k: np.ndarray) -> None:
+        d = dynamics(system)
+        z = ca.vertcat(d.q, d.v, d.p)
+        terms = [ca.norm_inf(ca.fabs(ca.jacobian(expression(system, name), z)) @ ca.fabs(z)) for name in names]
+        self._names, self._k = names, k
+        self._function = d.function(ca.vertcat(*terms))
+        self._largest = np.zeros(len(names))
+
+    def look(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
+        for i in np.unique(np.linspace(0, len(t) - 1, _SAMPLES).astype(int)):
+            terms = self._function(q[i], v[i], p[i], t[i], self._k).full().ravel()
+            # derivatives may be infinite where the quantity itself is not
+            self._largest = np.maximum(self._largest, np.where(np.isfinite(terms), terms, 0.0))
+
+    def __getitem__(self, name: str) -> float:
+        return float(np.finfo(float).eps * self._largest[self._names.index(name)])
+
+
+def _energy_rows(result: Result, seen: _Watched, kinetic: float, rounding: float) -> list[Row]:
+    """Relative to the start, or to the largest kinetic energy where that is nearly zero."""
+    name, summary = result.summary.energy, result.summary
+    start = float(seen.first[0])
+    scale = abs(start) if abs(start) > 1e-3 * kinetic else kinetic
+    relative, scale = scale > 0, scale or 1.0
+    promised = name in _promises(result)
+    words = name.replace("_", " ") + ("" if result.system.conservative else " (balance)")
+    worst = _worst(seen.deviation / scale, summary.max_energy_drift)
+    step = _worst(seen.increment / scale if result.facts.every == 1 else 0.0, summary.max_energy_increment)
+    one = _ROUNDINGS * rounding / scale
+    trend = _scaled(seen.trend(), scale)
+    steps = _steps(result, seen)
+    verdict = _verdict(worst, one * math.sqrt(max(steps, 1)), promised, trend, result, steps)
+    stepwise = _verdict(step, one, promised, None, result, steps)
+    stepwise = STEPWISE if stepwise == TOO_SHORT else stepwise
+    return [
+        Row(words, name, start, worst, relative, *_numbers(trend), promised, verdict),
+        Row("  its increment per step", name, None, step, relative, None, None, promised, stepwise),
+    ]
+
+
+def _constraint_row(result: Result, name: str, seen: _Watched, rounding: float) -> Row:
+    words = "constraints g(q)" if name == "constraint" else "hidden constraints G(q) v"
+    noted = result.summary.max_constraint if name == "constraint" else result.summary.max_velocity_constraint
+    worst, promised, trend = _worst(seen.size, noted), name in _promises(result), seen.trend()
+    steps = _steps(result, seen)
+    # these do not add up, but near singular positions they are amplified
+    verdict = _verdict(worst, 10 * _ROUNDINGS * rounding, promised, trend, result, steps)
+    return Row(words, name, float(seen.first[0]), worst, False, *_numbers(trend), promised, verdict)
+
+
+def _momentum_row(result: Result, name: str, seen: _Watched, rounding: float) -> Row:
+    """Relative to its largest size, or to that of the terms it is the sum of where these cancel."""
+    terms = rounding / float(np.finfo(float).eps)
+    scale = seen.size if seen.size > 1e-3 * terms else terms
+    relative, scale = scale > 0, scale or 1.0
+    promised, trend, steps = _momentum_promised(result, name), _scaled(seen.trend(), scale), _steps(result, seen)
+    worst = _worst(seen.deviation / scale, result.summary.momentum_drift.get(name, 0.0) * seen.size / scale)
+    allowed = _ROUNDINGS * rounding / scale * math.sqrt(max(steps, 1))
+    start = float(seen.first[0]) if seen.first.size == 1 else float(np.linalg.norm(seen.first))
+    verdict = _verdict(worst, allowed, promised, trend, result, steps)
+    return Row(name.replace("_", " "), name, start, worst, relative, *_numbers(trend), promised, verdict)
+
+
+def _noted(result: Result) -> list[Row]:
+    """From the summary alone: no start values, no drift."""
+    summary, steps = result.summary, result.statistics.steps
+    words = summary.energy.replace("_", " ")
+    found = [
+        (words, summary.energy, summary.max_energy_drift, True),
+        ("  its increment per step", summary.energy, summary.max_energy_increment, True),
+    ]
+    if result.facts.constraint_names:
+        found.append(("constraints g(q)", "constraint", summary.max_constraint, False))
+        found.append(("hidden constraints G(q) v", "velocity_constraint", summary.max_velocity_constraint, False))
+    found += [(name.replace("_", " "), name, drift, True) for name, drift in summary.momentum_drift.items()]
+    table = []
+    for quantity, name, worst, relative in found:
+        promised = name in _promises(result)
+        verdict = _verdict(worst, _TAKEN_FOR_ROUND_OFF, promised, None, result, steps)
+        verdict = STEPWISE if verdict == TOO_SHORT else verdict
+        table.append(Row(quantity, name, None, worst, relative, None, None, promised, verdict))
+    return table
+
+
+def _verdict(worst: float, allowed: float, promised: bool, trend: Trend | None, result: Result, steps: int) -> str:
+    if not math.isfinite(worst):
+        return NOT_AS_PROMISED if promised else NOT_FINITE
+    if not steps:
+        return NO_STEPS
+    if worst <= allowed:
+        return AS_PROMISED if promised else ROUND_OFF
+    if promised:
+        return NOT_AS_PROMISED
+    if trend is None:
+        return TOO_SHORT
+    span = result.facts.t_end - result.facts.t0
+    return DRIFTS if trend.significant and abs(trend.slope) * span > _WORTH_MENTIONING * worst else BOUNDED
+
+
+def _promises(result: Result) -> tuple[str, ...]:
+    return schemes.get(result.facts.scheme).conserves
+
+
+def _momentum_promised(result: Result, name: str) -> bool:
+    """By its name, or as one of the momentum maps whose generators are linear in q (translations and rotations)."""
+    promises = _promises(result)
+    if name in promises or "momentum_maps" not in promises:
+        return name in promises
+    q = ca.SX.sym("q", result.system.n)
+    generators = ca.vec(result.system.momentum_symmetry(name)(q))
+    return not ca.depends_on(ca.jacobian(generators, q), q)
+
+
+def _steps(result: Result, seen: _Watched) -> int:
+    return max(result.statistics.steps, seen.count - 1)
+
+
+def _worst(stored: float, noted: float) -> float:
+    """Over every step, stored or not; NaN stays."""
+    return stored if not stored <= noted else noted
+
+
+def _scaled(trend: Trend | None, scale: float) -> Trend | None:
+    return trend and Trend(trend.slope / scale, trend.uncertainty / scale)
+
+
+def _numbers(trend: Trend | None) -> tuple[float | None, float | None]:
+    return (None, None) if trend is None else (trend.slope, trend.uncertainty)
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    """The report as plain data: numbers that are not finite become None."""
+    table = rows(result)
+    facts = result.facts
+    return {
+        "file": str(result.path) if result.path is not None else None,
+        "problem": facts.problem,
+        "scheme": facts.scheme,
+        "h": facts.h,
+        "t0": facts.t0,
+        "t_end": facts.t_end,
+        "status": result.status,
+        "steps": result.statistics.steps,
+        "as_promised": all(row.holds for row in table),
+        "rows": [{**{key: plain(value) for key, value in vars(row).items()}, "holds": row.holds} for row in table],
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can say it."""
+    if isinstance(value, str):
+        return value.strip()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

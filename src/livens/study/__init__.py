@@ -1,0 +1,21 @@
+"""Studies: several runs side by side, and one step under the lens.
+
+>>> import livens as lv
+>>> study = lv.study.converge(lv.problems.load("simple-pendulum"), "livens-em,livens-midpoint", t_end=1.0)
+>>> [round(curve.fits["q"].order, 1) for curve in study.curves]
+[2.0, 2.0]
+"""
+
+from __future__ import annotations
+
+from livens.study.comparison import Comparison, compare
+from livens.study.convergence import Convergence, converge, work_precision
+from livens.study.geometry import reversibility_defect, symplecticity_defect
+from livens.study.order import Fit, fit_order
+from livens.study.sweep import Sweep, sweep
+from livens.study.table import write_table
+
+__all__ = [
+    "Comparison", "Convergence", "Fit", "Sweep", "compare", "converge", "fit_order", "reversibility_defect", "sweep",
+    "symplecticity_defect", "work_precision", "write_table",
+]  # fmt: skip

@@ -1,0 +1,114 @@
+"""The order of a scheme, measured: a slope in logarithms, with its uncertainty and without the round-off floor."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from livens.errors import InputError
+
+#: Errors above this part of the solution are no floor, even if they do not fall: the steps are then too large.
+_FLOOR_LEVEL = 1e-4
+#: Errors are on the floor from where they fall with less than this part of the order they fell with.
+_STOPPED = 0.75
+#: Errors within this factor of the floor are partly floor if the order there is lower by this part.
+_MARGIN = 5.0
+_SLOWER = 0.05
+
+
+@dataclass(frozen=True)
+class Fit:
+    """``error = constant h^order`` for the points in `used`; those in `floor` have left this line for round-off."""
+
+    order: float  # NaN where fewer than two points are left
+    uncertainty: float  # half-width of the 95 % confidence interval; infinite with two points
+    constant: float
+    used: tuple[bool, ...]
+    floor: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        if not math.isfinite(self.order):
+            return "no order (too few points)"
+        return f"{self.order:.3f}" + (f" ± {self.uncertainty:.3f}" if math.isfinite(self.uncertainty) else "")
+
+
+def fit_order(h: Sequence[float], errors: Sequence[float], *, scale: float = 1.0, floor: float = 0.0) -> Fit:
+    """Fit an order to errors at several step sizes.
+
+    Points at the round-off floor are recognised and left out: from where the errors of smaller and smaller steps fall
+    less than three quarters as fast as they did, or are below five times a `floor` that is known (the uncertainty of
+    the reference). `scale` is the size of the solution. Errors that are not finite (failed runs) are left out too.
+
+    >>> fit = fit_order([0.1, 0.05, 0.025, 0.0125], [1e-2, 2.5e-3, 6.25e-4, 1.5625e-4])
+    >>> print(fit)
+    2.000 ± 0.000
+    """
+    steps, values = np.asarray(h, dtype=float), np.asarray(errors, dtype=float)
+    if steps.ndim != 1 or steps.shape != values.shape:
+        raise InputError("step sizes and errors must be two lists of the same length")
+    if not (np.all(np.isfinite(steps)) and np.all(steps > 0)):
+        raise InputError("step sizes must be positive numbers")
+    sound = np.isfinite(values) & (values >= 0)
+    known = max(_MARGIN * floor, 4 * np.finfo(float).eps * scale)
+    at_floor = sound & (values <= known)
+    coarse_first = [i for i in np.argsort(-steps) if sound[i]]
+    for i in _tail(steps[coarse_first], values[coarse_first], at_floor[coarse_first], scale):
+        at_floor[coarse_first[i]] = True
+    used = sound & ~at_floor
+    order, uncertainty, constant = _line(steps[used], values[used])
+    return Fit(order, uncertainty, constant, tuple(map(bool, used)), tuple(map(bool, at_floor)))
+
+
+def local_orders(h: Sequence[float], errors: Sequence[float]) -> list[float]:
+    """Between each step and the next: ``log(e1/e2)/log(h1/h2)``; NaN where that makes no sense."""
+    found = []
+    for (h1, e1), (h2, e2) in itertools.pairwise(zip(h, errors, strict=True)):
+        sensible = math.isfinite(e1) and math.isfinite(e2) and e1 > 0 and e2 > 0 and h1 != h2
+        found.append(math.log(e1 / e2) / math.log(h1 / h2) if sensible else math.nan)
+    return found
+
+
+def _tail(h: np.ndarray, e: np.ndarray, known: np.ndarray, scale: float) -> list[int]:
+    """Which of the points, the largest step first, are on the floor."""
+    first = len(h)
+    slopes: list[float] = []
+    for i in range(1, len(h)):
+        if known[i] or e[i] == 0:
+            first = min(first, i)
+            break
+        slope = math.log(e[i - 1] / e[i]) / math.log(h[i - 1] / h[i]) if h[i] < h[i - 1] else math.inf
+        established = float(np.median(slopes)) if slopes else 0.0
+        if len(slopes) >= 2 and established > 0.5 and slope < _STOPPED * established and e[i] < _FLOOR_LEVEL * scale:
+            first = i
+            break
+        slopes.append(slope)
+    if first == len(h):
+        return []
+    level = float(e[first:].max())
+    # what is partly floor is left out as well: it is near, and the errors already fall more slowly than they did
+    while first > 2 and e[first - 1] < _MARGIN * level:
+        before = float(np.median(slopes[: first - 2]))
+        if slopes[first - 2] > (1 - _SLOWER) * before:
+            break
+        first -= 1
+    return list(range(first, len(h)))
+
+
+def _line(h: np.ndarray, e: np.ndarray) -> tuple[float, float, float]:
+    if len(h) < 2 or np.ptp(h) == 0:
+        return math.nan, math.inf, math.nan
+    x, y = np.log(h), np.log(e)
+    centred = x - x.mean()
+    spread = float(centred @ centred)
+    order = float(centred @ y) / spread
+    constant = float(np.exp(y.mean() - order * x.mean()))
+    if len(h) == 2:
+        return order, math.inf, constant
+    residual = y - y.mean() - order * centred
+    error = math.sqrt(float(residual @ residual) / (len(h) - 2) / spread)
+    return order, float(stdtrit(len(h) - 2, 0.975)) * error, constant

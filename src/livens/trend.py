@@ -1,0 +1,114 @@
+"""Whether a quantity drifts: a straight line through a long series, with an honest uncertainty, in little memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+#: The series is averaged to at least so many bins (once it is long enough), and at most twice as many.
+_BINS = 32
+#: Fewer values than this show no trend.
+_FEWEST = 8
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Change per unit time, and the half-width of its 95 % confidence interval."""
+
+    slope: float
+    uncertainty: float
+
+    @property
+    def significant(self) -> bool:
+        """Twice the interval, about four standard deviations: whoever looks at many runs wants no false alarms."""
+        return abs(self.slope) > 2 * self.uncertainty
+
+
+class Series:
+    """Averages of a series that comes in parts, one column per component.
+
+    Bins have equally many values; when there are too many bins, neighbours are joined.
+    """
+
+    def __init__(self) -> None:
+        self._width = 1  # values per bin
+        self._bins = np.zeros((0, 0))  # sums: time first, then the components
+        self._open = np.zeros(0)  # the last bin, as long as it is not full
+        self._count = 0
+
+    def add(self, t: np.ndarray, y: np.ndarray) -> None:
+        """More of the series, in the order of time."""
+        values = np.column_stack([t, y])
+        if not self._open.size:
+            self._open = np.zeros(values.shape[1])
+            self._bins = np.zeros((0, values.shape[1]))
+        while len(values):
+            # never so many bins at once that joining them pays off late
+            now, values = np.split(values, [self._width * _BINS])
+            self._take(now)
+
+    def _take(self, values: np.ndarray) -> None:
+        missing = self._width - self._count
+        self._open = self._open + values[:missing].sum(axis=0)
+        self._count += len(values[:missing])
+        if self._count < self._width:
+            return
+        rest = values[missing:]
+        full = len(rest) // self._width * self._width
+        whole = rest[:full].reshape(-1, self._width, values.shape[1]).sum(axis=1)
+        self._bins = np.vstack([self._bins, self._open, whole])
+        self._open, self._count = rest[full:].sum(axis=0), len(rest) - full
+        while len(self._bins) >= 2 * _BINS:
+            self._join()
+
+    def _join(self) -> None:
+        if len(self._bins) % 2:
+            self._open, self._count = self._open + self._bins[-1], self._count + self._width
+            self._bins = self._bins[:-1]
+        self._bins = self._bins[0::2] + self._bins[1::2]
+        self._width *= 2
+
+    def trends(self) -> list[Trend | None]:
+        """One per component; None where the series is too short or not finite."""
+        if len(self._bins) < _FEWEST:
+            return [None] * max(0, self._bins.shape[1] - 1)
+        means = self._bins / self._width
+        return [line(means[:, 0], means[:, i]) for i in range(1, means.shape[1])]
+
+
+def line(t: np.ndarray, y: np.ndarray) -> Trend | None:
+    """Least squares. Neighbouring residuals that are alike count as fewer independent values."""
+    if not (np.all(np.isfinite(y)) and np.all(np.isfinite(t))) or np.ptp(t) == 0:
+        return None
+    n = len(t)
+    x = t - t.mean()
+    scale = float(np.abs(y).max()) or 1.0  # squares of round-off would underflow
+    y = y / scale
+    spread = float(x @ x)
+    slope = float(x @ y) / spread
+    residual = y - y.mean() - slope * x
+    independent = max(n / _correlation_time(residual), 3.0)
+    variance = float(residual @ residual) / n * independent / (independent - 2.0)
+    error = np.sqrt(variance / (spread / n * independent))
+    return Trend(slope * scale, float(stdtrit(independent - 2.0, 0.975) * error * scale))
+
+
+def _correlation_time(residual: np.ndarray) -> float:
+    """``1 + 2 sum rho_k``: up to the first correlation that is not positive, or as if each were rho_1 times the last.
+
+    A fitted line takes part of the correlations away, ``(2 + 4 rho)/n`` of the first; they are given back.
+    """
+    power, n = float(residual @ residual), len(residual)
+    if power == 0:
+        return 1.0
+    rho = [float(residual[lag:] @ residual[:-lag]) / power for lag in range(1, n // 2)]
+    total = 1.0
+    for value in rho:
+        if value <= 0:
+            break
+        total += 2 * value
+    first = rho[0] + (2 + 4 * rho[0]) / n
+    geometric = (1 + first) / (1 - first) if first < 1 else float(n)
+    return max(total, geometric, 1.0)
