@@ -1,5 +1,9 @@
 """Runs on disk: what is written is read, a run goes on bit for bit, and strange files are refused."""
 
+import itertools
+import json
+import os
+
 import h5py
 import numpy as np
 import pytest
@@ -135,7 +139,7 @@ def test_strange_files(tmp_path):
         lv.load(tmp_path / "other.h5")
     with h5py.File(tmp_path / "other.h5", "r+") as file:
         file.attrs["format"] = "livens-run-99"
-    with pytest.raises(lv.InputError, match="'livens-run-99', not 'livens-run-1'"):
+    with pytest.raises(lv.InputError, match="'livens-run-99', not 'livens-run-2'"):
         lv.load(tmp_path / "other.h5")
 
 
@@ -167,3 +171,94 @@ def test_damaged_files_are_refused_or_read(tmp_path_factory, small_file, cut, ch
             getattr(run, name)
     except lv.InputError as error:
         assert str(path) in str(error)
+
+
+def test_chosen_variables(tmp_path):
+    """t always; what was not stored is not in the file, and is missed in words."""
+    problem = lv.problems.load("simple-pendulum")
+    whole = lv.simulate(problem, t_end=0.5)
+    in_file = lv.simulate(problem, t_end=0.5, store=["v", "q"], out=tmp_path / "run.h5")
+    for run in (in_file, lv.load(tmp_path / "run.h5"), lv.simulate(problem, t_end=0.5, store="q, v")):
+        assert run.stored == ("t", "q", "v") and np.array_equal(run.q, whole.q) and np.array_equal(run.v, whole.v)
+        assert np.array_equal(run.last("q"), whole.q[-1]) and run.summary == whole.summary
+        with pytest.raises(lv.InputError, match="did not store 'p', only t, q, v"):
+            run.p  # noqa: B018
+        with pytest.raises(lv.InputError, match="did not store 'p'"):
+            run.last("p")
+        with pytest.raises(lv.InputError, match=r"'total_energy' cannot be computed: the run did not store 'p'"):
+            run.observe("total_energy")
+        with pytest.raises(lv.InputError, match="did not store 'step_size'"):
+            run.observe("step_size")
+        assert set(run.to_xarray().data_vars) == {"q", "v"}
+    assert np.array_equal(lv.load(in_file.save(tmp_path / "again.h5")).v, whole.v)
+    with xarray.open_dataset(tmp_path / "run.h5", engine="h5netcdf") as data:
+        assert set(data.variables) == {"t", "q", "v", "coordinate", "constraint"}
+    assert np.array_equal(lv.resume(tmp_path / "run.h5", t_end=1.0).q, lv.simulate(problem, t_end=1.0).q)
+    with pytest.raises(
+        lv.InputError, match="store names the unknown variable 'multiplier'; did you mean 'multipliers'"
+    ):
+        lv.simulate(problem, store=["multiplier"])
+
+
+def test_compressed(tmp_path):
+    problem = lv.problems.load("simple-pendulum")
+    plain = lv.simulate(problem, t_end=10.0, out=tmp_path / "plain.h5")
+    small = lv.simulate(problem, t_end=10.0, out=tmp_path / "small.h5", compress=True)
+    assert same(plain, small)
+    assert (tmp_path / "small.h5").stat().st_size < 0.8 * (tmp_path / "plain.h5").stat().st_size
+    assert same(lv.resume(tmp_path / "small.h5", t_end=20.0), lv.simulate(problem, t_end=20.0))
+
+
+def test_a_file_says_what_it_is(tmp_path):
+    """Scheme, parameters, versions, names, units, and how to make it again, which gives the same run."""
+    problem = lv.problems.load("double-four-bar", speed=3.0)
+    run = lv.simulate(problem, t_end=0.1, h=2e-3, every=5, out=tmp_path / "run.h5", store=["q"])
+    with xarray.open_dataset(tmp_path / "run.h5", engine="h5netcdf") as data:
+        about = data.attrs
+        assert data["q"].attrs["long_name"] == "coordinates" and data["t"].attrs["units"] == "s"
+        assert tuple(data["coordinate"].values) == problem.system.coordinates
+        assert tuple(data["constraint"].values) == problem.system.constraint_names
+    assert about["scheme"] == "livens-em" and about["scheme_order"] == 2 and about["scheme_symplectic"] == "no"
+    assert about["scheme_conserves"] == ", ".join(lv.schemes.get("livens-em").conserves)
+    assert json.loads(about["parameters"]) == run.facts.parameters
+    assert about["livens_version"] == lv.__version__ and about["numpy_version"] == np.__version__
+    assert {"casadi_version", "python_version", "created"} <= set(about) and about["status"] == "complete"
+    bodies = json.loads(about["bodies"])
+    assert set(itertools.chain(*bodies.values())) <= set(problem.system.coordinates)
+    again = eval(about["again_in_python"], {"lv": lv})
+    assert again.facts.model == run.facts.model and np.array_equal(again.q, run.q) and again.stored == run.stored
+    command = about["again_on_the_command_line"]
+    assert "--set speed=3.0" in command and "--store q" in command and "--every 5" in command
+
+
+def test_how_to_make_a_run_of_ones_own_again(tmp_path):
+    system = lv.System(
+        "x y", kinetic=lambda v: 0.5 * v @ v, potential=lambda q, k: k.g * q[1], constraints=lambda q: [q @ q - 1],
+        parameters=dict(g=9.81),
+    )  # fmt: skip
+    run = lv.simulate(system, [1.1, 0], [0, 0.1], h=0.01, t_end=1.0, parameters=dict(g=1.0), project=True)
+    about = run.to_xarray().attrs
+    assert about["again_on_the_command_line"] == "" and "project=True" in about["again_in_python"]
+    again = eval(about["again_in_python"], {"lv": lv, "system": system})
+    assert same(again, run)
+
+
+def test_a_file_of_other_equations(tmp_path):
+    path = tmp_path / "run.h5"
+    lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.1, out=path)
+    with h5py.File(path, "r+") as file:  # as if another version of livens had made it
+        text = file["checkpoint/record"][:].tobytes()
+        model = json.loads(text)["facts"]["model"].encode()
+        file["checkpoint/record"][:] = np.frombuffer(text.replace(model, b"0" * len(model)), dtype=np.uint8)
+    with pytest.raises(lv.InputError, match="made with other equations"):
+        lv.resume(path, t_end=0.2)
+    with h5py.File(path, "r+") as file:
+        file["checkpoint/z"][0] += 1e-9
+    with pytest.raises(lv.InputError, match="is not what was written"):
+        lv.load(path)
+
+
+def test_a_folder_without_room_for_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # whoever runs the tests may be allowed everything
+    with pytest.raises(lv.InputError, match="no permission to write"):
+        lv.simulate(lv.problems.load("simple-pendulum"), out=tmp_path / "run.h5")

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from livens import math, problems, schemes, symmetry
+    from livens import bodies, math, problems, rotations, scenario, schemes, study, symmetry
     from livens.element import Element, through
-    from livens.errors import InputError, IntegrationError, Interrupted, LivensError, ModelError
+    from livens.errors import InputError, IntegrationError, Interrupted, LivensError, ModelError, WriteError
     from livens.problems.problem import Problem
     from livens.result import Result
     from livens.simulation import resume, simulate
@@ -43,18 +43,24 @@ _HOMES = {
     "Problem": "problems.problem",
     "Result": "result",
     "System": "system",
+    "WriteError": "errors",
+    "bodies": "",
     "load": "storage",
     "math": "",
     "problems": "",
     "resume": "simulation",
+    "rotations": "",
+    "scenario": "",
     "schemes": "",
     "simulate": "simulation",
+    "study": "",
     "symmetry": "",
     "through": "element",
 }
 __all__ = [
     "Element", "InputError", "IntegrationError", "Interrupted", "LivensError", "ModelError", "Problem", "Result",
-    "System", "load", "math", "problems", "resume", "schemes", "simulate", "symmetry", "through",
+    "System", "WriteError", "bodies", "load", "math", "problems", "resume", "rotations", "scenario", "schemes",
+    "simulate", "study", "symmetry", "through",
 ]  # fmt: skip
 
 

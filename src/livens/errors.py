@@ -30,6 +30,10 @@ class IntegrationError(LivensError, ArithmeticError):
         self.result = result
 
 
+class WriteError(IntegrationError):
+    """The result file could not be written any further, as on a full disk. What is in the file is in `result`."""
+
+
 class Interrupted(KeyboardInterrupt):
     """The run was stopped by Ctrl-C. Everything up to there is in `result`."""
 

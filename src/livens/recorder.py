@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from livens.result import VARIABLES, Facts, Record, Result
+from livens.result import Facts, Record, Result
 from livens.system import System
 
-#: Rows go to the file when they fill this many bytes, or after this many seconds.
-_BYTES, _SECONDS = 8_000_000, 1.0
+if TYPE_CHECKING:
+    from livens.runfile import RunFile
+
+#: Rows go to the file when they fill this many bytes.
+BYTES = 8_000_000
+#: A run can go on from where it was at most so many seconds ago, but bringing things to disk must not take more of the
+#: time than this share.
+SECONDS, SHARE = 1.0, 0.05
 #: Room for this many rows is made at first; it is doubled when needed.
 _ROWS = 1024
+#: So many columns are few.
+_FEW = 8
 
 Rows = dict[str, np.ndarray]
 
@@ -29,36 +37,23 @@ class Recorder:
     #: Step number of a row that belongs to no regular step.
     IRREGULAR = -1
 
-    def __init__(self, facts: Facts, path: Path | None, *, expected: int = _ROWS, force: bool = False) -> None:
-        self._every = facts.every
-        self.regular_rows = 0
+    def __init__(
+        self, facts: Facts, file: RunFile | None = None, *, expected: int = _ROWS, regular_rows: int = 0
+    ) -> None:
+        self._every, self._names = facts.every, facts.stored
+        self.regular_rows = regular_rows
         self._room: Rows = {}
         self._used = 0
         self._expected = expected
         self._tail: Rows | None = None
-        self._saved = time.monotonic()
-        self.path = path
-        self._file = None
-        if path is not None:
-            from livens.storage import RunFile
-
-            self._file = RunFile(path, force=force, facts=facts)
-
-    @classmethod
-    def reopened(cls, facts: Facts, path: Path, regular_rows: int) -> Recorder:
-        """Go on with a file, after its regular rows."""
-        from livens.storage import RunFile
-
-        recorder = cls(facts, None)
-        recorder.path, recorder._file = path, RunFile(path)
-        recorder._file.truncate(regular_rows)
-        recorder.regular_rows = regular_rows
-        return recorder
+        self._file = file
+        self._next_commit = 0.0
 
     def add(self, rows: Rows, numbers: np.ndarray) -> None:
         """Take the rows of steps with consecutive numbers; the arrays may be overwritten afterwards."""
         if not len(numbers):
             return
+        rows = {name: rows[name] for name in self._names}
         first = len(numbers) if numbers[0] == self.IRREGULAR else int(-numbers[0] % self._every)
         kept = {name: array[first :: self._every] for name, array in rows.items()}
         count = len(kept["t"])
@@ -71,7 +66,7 @@ class Recorder:
         if not self._room or self._used + count > len(self._room["t"]):
             self._make_room(rows, self._used + count)
         for name, array in rows.items():
-            self._room[name][self._used : self._used + count] = array
+            _copy(array, self._room[name][self._used : self._used + count])
         self._used += count
 
     def _make_room(self, rows: Rows, needed: int) -> None:
@@ -88,17 +83,21 @@ class Recorder:
         self._room = room
 
     def _taken(self) -> Rows:
-        return {name: self._room[name][: self._used] for name in VARIABLES}
+        return {name: self._room[name][: self._used] for name in self._names}
 
+    # -- to the file --------------------------------------------------------------------------------------------------
     def save_now_and_then(self, record: Callable[[], Record]) -> None:
         """Write to the file, if there is one and it is time."""
-        if self._file is None or not self._room:
+        if self._file is None:
             return
-        size = sum(array.nbytes for array in self._taken().values())
-        if size > _BYTES or time.monotonic() - self._saved > _SECONDS:
+        begun = time.monotonic()
+        if begun >= self._next_commit:
             self._write()
-            self._file.record(record())
-            self._saved = time.monotonic()
+            self._file.commit(record())
+            end = time.monotonic()
+            self._next_commit = end + max(SECONDS, (end - begun) / SHARE)
+        elif self._used and sum(array.nbytes for array in self._taken().values()) > BYTES:
+            self._write()
 
     def _write(self) -> None:
         if self._file is not None and self._used:
@@ -109,11 +108,29 @@ class Recorder:
         """The run is over, one way or another."""
         if self._tail is not None:
             self._store(self._tail, 1)
-        if self._file is None or self.path is None:
+        if self._file is None:
             return Result(self._taken(), record, system=system)
         self._write()
-        self._file.record(record)
-        self._file.close()
+        self._file.finish(record)
+        return self.kept(system)
+
+    def kept(self, system: System) -> Result:
+        """What the file holds, also if its run could not be finished."""
         from livens.storage import load
 
-        return load(self.path, system=system)
+        assert self._file is not None
+        return load(self._file.path, system=system)
+
+    def release(self) -> None:
+        """Leave the file to others, as it is."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _copy(source: np.ndarray, target: np.ndarray) -> None:
+    """Column by column if there are few: NumPy's loop over the rows costs more than copying two or three numbers."""
+    if source.ndim == 2 and source.shape[1] <= _FEW:
+        for j in range(source.shape[1]):
+            target[:, j] = source[:, j]
+    else:
+        target[...] = source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,25 @@ from livens.system import System
 if TYPE_CHECKING:
     import xarray
 
+    from livens.plot import Plots
+
 #: Variables of a run that have time as their first axis, as they stand in memory and in a file.
 VARIABLES = (
     "t", "q", "v", "p", "multipliers", "step_size", "newton_iterations", "supplied_energy", "dissipated_energy",
 )  # fmt: skip
+
+
+def dimensions() -> dict[str, tuple[str, ...]]:
+    """The axes of every variable."""
+    second = {"q": "coordinate", "v": "coordinate", "p": "coordinate", "multipliers": "constraint"}
+    return {name: ("t", second[name]) if name in second else ("t",) for name in VARIABLES}
+
+
+class MissingVariableError(InputError):
+    """A variable is asked for that the run did not store."""
+
+    def __init__(self, name: str, stored: Iterable[str]) -> None:
+        super().__init__(f"the run did not store '{name}', only {', '.join(stored)} (see the argument store)")
 
 
 @dataclass
@@ -38,6 +53,10 @@ class Facts:
     model: str = ""  # a fingerprint of the step's equations
     tier: str = "fused"
     dropped: tuple[int, ...] = ()
+    stored: tuple[str, ...] = VARIABLES
+    compress: bool = False
+    bodies: dict[str, list[str]] = field(default_factory=dict)  # named bodies and their coordinates
+    made: dict[str, Any] = field(default_factory=dict)  # when, with which versions, and how to make it again
 
 
 @dataclass
@@ -83,7 +102,11 @@ class _Variable:
         self._name = name
 
     def __get__(self, result: Result | None, owner: type) -> Any:
-        return self if result is None else result._arrays[self._name]
+        if result is None:
+            return self
+        if self._name not in result.stored:
+            raise MissingVariableError(self._name, result.stored)
+        return result._arrays[self._name]
 
 
 class Result:
@@ -112,8 +135,21 @@ class Result:
     ) -> None:
         self._arrays, self._system = arrays, system
         self.record, self.path = record, path
-        self.facts, self.summary, self.statistics = record.facts, record.summary, record.statistics
-        self.status, self.message = record.status, record.message
+        self.facts: Facts = record.facts
+        self.summary: Summary = record.summary
+        self.statistics: Statistics = record.statistics
+        self.status: str = record.status
+        self.message: str = record.message
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Names of the variables the run holds; all, unless some were chosen with `store`."""
+        return self.facts.stored
+
+    def last(self, name: str) -> np.ndarray:
+        """The last row of a variable; of a file, nothing else is read."""
+        read = getattr(self._arrays, "last", None)
+        return np.asarray(getattr(self, name)[-1] if read is None else read(name))
 
     @property
     def system(self) -> System:
@@ -133,20 +169,34 @@ class Result:
     def parameter_vector(self) -> np.ndarray:
         return self.system.parameter_vector(self.facts.parameters)
 
-    def observe(self, name: str) -> np.ndarray:
-        """An observable at every stored time, by name; see `livens.observe.NAMES`."""
+    def observe(self, what: str | Callable[..., Any], *, increments: bool = False) -> np.ndarray:
+        """An observable at every stored time; with `increments`, its change from each of them to the next.
+
+        `what` is a name (see `livens.observe.NAMES`; a system's symmetries are names too), or a function of some of
+        ``q v p t k``, written like a model function, that returns a number or an array.
+        """
         from livens.observe import observe
 
-        return observe(self, name)
+        try:
+            return observe(self, what, increments=increments)
+        except MissingVariableError as error:
+            raise InputError(f"the observable {what!r} cannot be computed: {error}") from None
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the run: ``result.plot.energy()``."""
+        from livens.plot import Plots
+
+        return Plots(self)
 
     def to_xarray(self) -> xarray.Dataset:
         """The run as an xarray Dataset, with coordinates and constraints by name."""
         import xarray
 
-        from livens.storage import attributes, dimensions
+        from livens.runfile import attributes
 
         dims = dimensions()
-        data = {name: (dims[name], getattr(self, name)) for name in VARIABLES if name != "t"}
+        data = {name: (dims[name], getattr(self, name)) for name in self.stored if name != "t"}
         labels = {
             "t": self.t,
             "coordinate": list(self.facts.coordinates),

@@ -14,11 +14,12 @@ from livens.engine.fused import FusedStepper
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.reference import ReferenceStepper
 from livens.engine.stepper import Carry, Stepper, Steps, Trouble
-from livens.errors import IntegrationError, Interrupted
+from livens.errors import IntegrationError, Interrupted, WriteError
 from livens.initial import InitialState
 from livens.interrupt import Interrupt
 from livens.monitor import Monitor
 from livens.progress import Progress
+from livens.provenance import bodies
 from livens.recorder import Recorder
 from livens.result import Facts, Record, Result, Statistics
 from livens.schemes.assemble import step_equations
@@ -65,7 +66,7 @@ class Run:
             coordinates=task.system.coordinates, constraint_names=task.system.constraint_names,
             parameters=task.parameters, problem=problem.name if problem else None,
             problem_options=dict(problem.options) if problem else {}, model=_fingerprint(self.equations),
-            tier=task.tier, dropped=dropped,
+            tier=task.tier, dropped=dropped, bodies=bodies(task.system),
         )  # fmt: skip
 
     # -- beginning ----------------------------------------------------------------------------------------------------
@@ -73,9 +74,6 @@ class Run:
         """Get ready for the first step."""
         z = np.concatenate([initial.q, initial.v, initial.p, [0.0, 0.0], initial.multipliers])
         x = self.equations.guess_function(z, self.c).full().ravel()
-        cells = len(self.task.scheme.multipliers)
-        if initial.multipliers.size:
-            x[-cells * initial.multipliers.size :] = np.tile(initial.multipliers, cells)
         self.carry = Carry.start(z, x)
         self._make_stepper(z, x)
 
@@ -98,6 +96,7 @@ class Run:
         self.monitor.look(t, Z)
         rows = self._rows(t, Z, np.zeros(1), np.zeros(1, dtype=np.int64))
         self.recorder.add(rows, np.zeros(1, dtype=np.int64))
+        self.recorder.save_now_and_then(lambda: self._record("running"))
 
     def take_up(self, earlier: Record) -> None:
         """Get ready to go on after the last step that a file can vouch for."""
@@ -114,6 +113,15 @@ class Run:
     # -- going --------------------------------------------------------------------------------------------------------
     def go(self, progress: bool | None) -> Result:
         """Take all steps that are left."""
+        try:
+            return self._go(progress)
+        except WriteError as error:
+            error.result = self.recorder.kept(self.task.system)
+            raise
+        finally:
+            self.recorder.release()
+
+    def _go(self, progress: bool | None) -> Result:
         task = self.task
         chunk = max(1, min(_CHUNK_STEPS, _CHUNK_NUMBERS // (self.carry.z.size + self.equations.size)))
         if task.tier == "reference":

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from livens.errors import InputError
 from livens.initial import initial_state
 from livens.problems.problem import Problem
+from livens.provenance import made
 from livens.recorder import Recorder
 from livens.result import Facts, Result
 from livens.run import Run
 from livens.schemes.base import Scheme
 from livens.system import System
-from livens.task import Task
+from livens.task import Task, chosen_variables
 
 
 def simulate(
@@ -33,6 +35,8 @@ def simulate(
     redundant: str = "error",
     tier: str = "fused",
     out: str | Path | None = None,
+    store: str | Sequence[str] | None = None,
+    compress: bool = False,
     force: bool = False,
     progress: bool | None = None,
 ) -> Result:
@@ -47,6 +51,8 @@ def simulate(
     :param redundant: what to do with constraints that follow from others: "error" or "remove".
     :param tier: "fused" (native code) or "reference" (slow and simple).
     :param out: a file to write the run to as it goes; `force` replaces an existing one.
+    :param store: names of the variables to keep, such as ``["q", "v"]``; all if not given, and t in any case.
+    :param compress: make the file smaller; writing it then takes longer.
     :param progress: show a progress bar if it takes longer than two seconds; by default on a terminal.
 
     A step that does not converge raises IntegrationError, Ctrl-C raises Interrupted (a KeyboardInterrupt): both carry
@@ -59,13 +65,23 @@ def simulate(
     ((101, 1), True)
     """
     task = Task.of(model, q0, v0, scheme, h, t_end, t0, parameters, every, tier)
+    stored = chosen_variables(store)
     start = time.perf_counter()
     initial = initial_state(task.system, task.q0, task.v0, task.k, t0=task.t0, project=project, redundant=redundant)
     run = Run(task, initial.dropped)
+    run.facts.stored, run.facts.compress = stored, bool(compress)
+    asked: dict[str, Any] = dict(project=project, redundant=redundant, store=store, compress=compress)
+    usual: dict[str, Any] = dict(project=False, redundant="error", store=None, compress=False)
+    run.facts.made = made(task, **{name: value for name, value in asked.items() if value != usual[name]})
     run.begin(initial)
     run.statistics.compile_s = time.perf_counter() - start
     rows = task.steps // task.every + 2
-    run.recorder = Recorder(run.facts, Path(out) if out is not None else None, expected=rows, force=force)
+    file = None
+    if out is not None:
+        from livens.runfile import RunFile
+
+        file = RunFile.create(Path(out), run.facts, rows=rows, force=force)
+    run.recorder = Recorder(run.facts, file, expected=rows)
     run.record_start(initial)
     return run.go(progress)
 
@@ -77,6 +93,7 @@ def resume(
 
     `t_end` may be later than the run's own. The file of a system of your own needs that `system`.
     """
+    from livens.runfile import RunFile
     from livens.storage import load
 
     earlier = load(path, system=system)
@@ -87,7 +104,7 @@ def resume(
         raise InputError(f"the run in '{path}' is already finished (t = {facts.t_end:g}); nothing to resume")
     problem = _problem_of(facts) if facts.problem is not None and system is None else None
     task = Task.of(
-        problem or earlier.system, earlier.q[0], earlier.v[0], facts.scheme, facts.h,
+        problem or earlier.system, None, None, facts.scheme, facts.h,
         facts.t_end if t_end is None else t_end, facts.t0, facts.parameters, facts.every, facts.tier,
     )  # fmt: skip
     start = time.perf_counter()
@@ -99,7 +116,9 @@ def resume(
         )
     run.take_up(earlier.record)
     run.statistics.compile_s += time.perf_counter() - start
-    run.recorder = Recorder.reopened(run.facts, Path(path), int(earlier.record.checkpoint["rows"]))
+    run.facts = dataclasses.replace(facts, t_end=run.facts.t_end)
+    rows, step = int(earlier.record.checkpoint["rows"]), int(earlier.record.checkpoint["step"])
+    run.recorder = Recorder(run.facts, RunFile.reopen(Path(path), rows, step), regular_rows=rows)
     return run.go(progress)
 
 

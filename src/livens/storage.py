@@ -1,160 +1,192 @@
-"""Runs on disk: HDF5 written as the run goes, readable by xarray, with all that is needed to go on."""
+"""Runs on disk, read: what the file vouches for, whether its run ended well, is under way or was killed."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import h5py
 import numpy as np
 
-import livens
+from livens import atomic
 from livens.errors import InputError
-from livens.result import VARIABLES, Facts, Record, Result, Statistics, Summary
+from livens.result import VARIABLES, Facts, MissingVariableError, Record, Result, Statistics, Summary
+from livens.runfile import FORMAT, RunFile, checksum, locked, reason
 from livens.system import System
 
-FORMAT = "livens-run-1"
-_UNITS = {"t": "s", "step_size": "s", "supplied_energy": "J", "dissipated_energy": "J"}
-#: How many numbers of a variable are stored together.
-_CHUNK = 8192
+T = TypeVar("T")
 
-
-def dimensions() -> dict[str, tuple[str, ...]]:
-    """The axes of every variable."""
-    second = {"q": "coordinate", "v": "coordinate", "p": "coordinate", "multipliers": "constraint"}
-    return {name: ("t", second[name]) if name in second else ("t",) for name in VARIABLES}
-
-
-def attributes(record: Record) -> dict[str, Any]:
-    """What a file says about itself."""
-    return {
-        "format": FORMAT,
-        "livens_version": livens.__version__,
-        "status": record.status,
-        "message": record.message,
-        "facts": json.dumps(dataclasses.asdict(record.facts)),
-        "summary": json.dumps(dataclasses.asdict(record.summary)),
-        "statistics": json.dumps(dataclasses.asdict(record.statistics)),
-    }
-
-
-class RunFile:
-    """A result file that grows with its run."""
-
-    def __init__(self, path: Path, *, force: bool = False, facts: Facts | None = None) -> None:
-        """Create a file for the run that `facts` describe; without facts, open the file of a run to go on with it."""
-        self.path = path
-        try:
-            if facts is None:
-                self._file = h5py.File(path, "r+")
-            else:
-                _claim(path, force)
-                self._file = h5py.File(path, "w", libver="latest")
-                self._lay_out(facts)
-        except OSError as error:
-            raise InputError(f"cannot write the result file '{path}': {error}") from None
-
-    def _lay_out(self, facts: Facts) -> None:
-        sizes = {"coordinate": len(facts.coordinates), "constraint": len(facts.constraint_names)}
-        scales = {}
-        for axis, names in (("coordinate", facts.coordinates), ("constraint", facts.constraint_names)):
-            scales[axis] = self._file.create_dataset(axis, data=np.array(names, dtype=h5py.string_dtype()))
-            scales[axis].make_scale(axis)
-        for name, axes in dimensions().items():
-            rest = tuple(sizes[axis] for axis in axes[1:])
-            rows = max(1, _CHUNK // max(1, int(np.prod(rest))))
-            kind = np.int64 if name == "newton_iterations" else np.float64
-            chunks = (rows, *(max(1, size) for size in rest))
-            limits = (None, *(size or None for size in rest))  # a fixed axis of no length cannot be chunked
-            data = self._file.create_dataset(name, (0, *rest), dtype=kind, maxshape=limits, chunks=chunks)
-            if name in _UNITS:
-                data.attrs["units"] = _UNITS[name]
-            if name == "t":
-                data.make_scale("t")
-                scales["t"] = data
-        for name, axes in dimensions().items():
-            if name != "t":
-                for i, axis in enumerate(axes):
-                    self._file[name].dims[i].attach_scale(scales[axis])
-
-    def append(self, arrays: dict[str, np.ndarray]) -> None:
-        """Add rows to every variable."""
-        try:
-            for name in VARIABLES:
-                data, rows = self._file[name], arrays[name]
-                data.resize(data.shape[0] + len(rows), axis=0)
-                if len(rows):
-                    data[-len(rows) :] = rows
-        except OSError as error:
-            raise InputError(f"cannot write to the result file '{self.path}': {error}") from None
-
-    def truncate(self, rows: int) -> None:
-        """Keep only the first rows of every variable."""
-        for name in VARIABLES:
-            self._file[name].resize(rows, axis=0)
-
-    def record(self, record: Record) -> None:
-        """Write what is known of the run so far, and the point from which it can go on."""
-        try:
-            for name, value in attributes(record).items():
-                self._file.attrs[name] = value
-            if "checkpoint" in self._file:
-                del self._file["checkpoint"]
-            group = self._file.create_group("checkpoint")
-            for name, array in record.checkpoint.items():
-                group[name] = array
-            self._file.flush()
-        except OSError as error:
-            raise InputError(f"cannot write to the result file '{self.path}': {error}") from None
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _claim(path: Path, force: bool) -> None:
-    if path.is_dir():
-        raise InputError(f"cannot write the result file '{path}': it is a folder")
-    if path.exists() and not force:
-        raise InputError(f"the file '{path}' exists already: choose another name, or replace it with force")
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write the result file '{path}': the folder '{path.parent}' does not exist")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"cannot write the result file '{path}': no permission to write in '{path.parent}'")
+#: A file that its run is just changing is read again, so many times, after so many seconds.
+_TRIES, _PAUSE = 20, 0.05
 
 
 def save(result: Result, path: Path, *, force: bool = False) -> Path:
     """Write a whole run to a file, which is there complete or not at all."""
-    _claim(path, force)
-    arrays = {name: getattr(result, name) for name in VARIABLES}  # perhaps from the very file that is replaced
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    file = RunFile(part, force=True, facts=result.facts)
+    arrays = {name: getattr(result, name) for name in result.stored}  # perhaps from the very file that is replaced
+    file = RunFile.create(path, result.facts, rows=len(result), force=force)
     file.append(arrays)
-    file.record(result.record)
-    file.close()
-    part.replace(path)
+    file.finish(result.record)
     return path
+
+
+def load(path: str | Path, system: System | None = None) -> Result:
+    """Read a run from its file. A system of your own is not in the file: pass it to use observables.
+
+    The file of a run that is still going, or was killed, gives what it holds so far.
+    """
+    path = Path(path)
+    record, rows = _patiently(path, _record)
+    if system is not None and (
+        system.coordinates != record.facts.coordinates or system.constraint_names != record.facts.constraint_names
+    ):
+        raise InputError(f"'{path}' was made with another system: its coordinates or constraints differ")
+    return Result(_Stored(path, record.facts.stored, rows), record, system=system, path=path)
+
+
+class _Stored(Mapping[str, np.ndarray]):
+    """The variables of a file, each read when first asked for."""
+
+    def __init__(self, path: Path, names: tuple[str, ...], rows: int) -> None:
+        self._path, self._names, self._rows = path, names, rows
+        self._read: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        self._require(name)
+        if name not in self._read:
+            self._read[name] = _patiently(self._path, lambda file: self._part(file, name, 0, self._rows))
+        return self._read[name]
+
+    def _require(self, name: str) -> None:
+        if name not in self._names:
+            raise MissingVariableError(name, self._names)
+
+    def _part(self, file: h5py.File, name: str, first: int, last: int) -> np.ndarray:
+        part = file[name][first : min(last, self._rows)]
+        if len(part) != max(0, min(last, self._rows) - first):
+            raise ValueError(f"it has fewer than {self._rows} rows of '{name}'")
+        return np.asarray(part)
+
+    def last(self, name: str) -> np.ndarray:
+        """The last row of a variable."""
+        self._require(name)
+        return np.asarray(_patiently(self._path, lambda file: self._part(file, name, self._rows - 1, self._rows))[0])
+
+    def blocks(self, names: Sequence[str], rows: int) -> Iterator[dict[str, np.ndarray]]:
+        """Some variables, so many rows at a time and not kept: a long run need not fit into memory."""
+        for name in names:
+            self._require(name)
+        if all(name in self._read for name in names):
+            for a in range(0, self._rows, rows):
+                yield {name: self._read[name][a : a + rows] for name in names}
+            return
+        with _opened(self._path) as file:
+            for a in range(0, self._rows, rows):
+                with _sound(self._path):
+                    block = {name: self._part(file, name, a, a + rows) for name in names}
+                yield block
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _record(file: h5py.File) -> tuple[Record, int]:
+    stored = file["checkpoint"]
+    content = json.loads(stored["record"][:].tobytes())
+    facts = content["facts"]
+    for name in ("coordinates", "constraint_names", "dropped", "stored"):
+        facts[name] = tuple(facts[name])
+    checkpoint = {name: data[()] for name, data in stored.items() if name != "record"}
+    if checksum({name: np.asarray(value) for name, value in checkpoint.items()}) != content["checksum"]:
+        raise ValueError("the point from which its run can go on is not what was written")
+    rows = int(content["rows"])
+    if not set(facts["stored"]) <= set(VARIABLES) or {file[name].shape[0] for name in facts["stored"]} != {rows}:
+        raise ValueError("its variables differ in length")
+    record = Record(
+        Facts(**facts),
+        Summary(**content["summary"]),
+        Statistics(**content["statistics"]),
+        status=str(content["status"]),
+        message=str(content["message"]),
+        checkpoint=checkpoint,
+    )
+    return record, rows
+
+
+# -- opening ----------------------------------------------------------------------------------------------------------
+def _patiently(path: Path, read: Callable[[h5py.File], T]) -> T:
+    """Read something. If the run is just changing its file, what is read may be neither old nor new: try again."""
+    for left in reversed(range(_TRIES)):
+        try:
+            with _opened(path) as file, _sound(path):
+                return read(file)
+        except InputError:
+            if not left or not _in_use(path):
+                raise
+            time.sleep(_PAUSE)
+    raise AssertionError
+
+
+def _in_use(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return not locked(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[h5py.File]:
     if not path.exists():
         raise InputError(f"there is no file '{path}'")
-    try:
-        file = h5py.File(path, "r")
-    except OSError:
-        raise InputError(f"'{path}' is not a result file of livens (it is not HDF5, or it is damaged)") from None
-    with file:
+    with ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(path.open("rb")).fileno()
+            journal = atomic.pending(descriptor)
+            if journal is not None and _repaired(path):
+                journal = None
+            if journal is None and atomic.unfinished(descriptor):
+                raise InputError(f"'{path}' is damaged: it was being changed, and what the change was is missing")
+            # not by its name: HDF5 would lock it, and its run may be writing to it
+            file = h5py.File(atomic.AtomicFile(descriptor, journal[0] if journal else ()), "r")
+        except PermissionError as error:
+            raise InputError(f"cannot read '{path}': {reason(error)}") from None
+        except OSError:
+            raise InputError(f"'{path}' is not a result file of livens (it is not HDF5, or it is damaged)") from None
+        stack.enter_context(file)
         with _sound(path):
-            found = file.attrs.get("format")
-        if found != FORMAT:
-            reason = f"its format is {found!r}, not {FORMAT!r}" if found else "it does not say so in itself"
-            raise InputError(f"'{path}' is not a result file of livens: {reason}")
+            version = file.attrs.get("format")
+        if version != FORMAT:
+            why = f"its format is {version!r}, not {FORMAT!r}" if version else "it does not say so in itself"
+            raise InputError(f"'{path}' is not a result file of livens: {why}")
         yield file
+
+
+def _repaired(path: Path) -> bool:
+    """Finish a change in which the run was stopped, so that any program can read the file; false if it may not be."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        if not locked(descriptor):
+            return False  # its run is busy with just that
+        atomic.repair(descriptor)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -162,53 +194,7 @@ def _sound(path: Path) -> Iterator[None]:
     """What a damaged file makes the library say, in our words."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError, OSError, RuntimeError) as error:
+    except InputError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, OSError, RuntimeError, MemoryError) as error:
         raise InputError(f"'{path}' is damaged: {error}") from None
-
-
-class _Stored(Mapping[str, np.ndarray]):
-    """The variables of a file, each read when first asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read: dict[str, np.ndarray] = {}
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self._read:
-            with _opened(self._path) as file, _sound(self._path):
-                self._read[name] = file[name][:]
-        return self._read[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(VARIABLES)
-
-    def __len__(self) -> int:
-        return len(VARIABLES)
-
-
-def load(path: str | Path, system: System | None = None) -> Result:
-    """Read a run from its file. A system of your own is not in the file: pass it to use observables."""
-    path = Path(path)
-    with _opened(path) as file, _sound(path):
-        record = _record(file)
-    if system is not None and (
-        system.coordinates != record.facts.coordinates or system.constraint_names != record.facts.constraint_names
-    ):
-        raise InputError(f"'{path}' was made with another system: its coordinates or constraints differ")
-    return Result(_Stored(path), record, system=system, path=path)
-
-
-def _record(file: h5py.File) -> Record:
-    facts = json.loads(file.attrs["facts"])
-    for name in ("coordinates", "constraint_names", "dropped"):
-        facts[name] = tuple(facts[name])
-    if len({file[name].shape[0] for name in VARIABLES}) != 1:
-        raise ValueError("its variables differ in length")
-    return Record(
-        Facts(**facts),
-        Summary(**json.loads(file.attrs["summary"])),
-        Statistics(**json.loads(file.attrs["statistics"])),
-        status=str(file.attrs["status"]),
-        message=str(file.attrs["message"]),
-        checkpoint={name: data[()] for name, data in file["checkpoint"].items()},
-    )

@@ -11,6 +11,7 @@ import numpy as np
 from livens import schemes
 from livens.errors import InputError, suggestion
 from livens.problems.problem import Problem
+from livens.result import VARIABLES
 from livens.schemes.base import Scheme
 from livens.system import System
 
@@ -56,8 +57,8 @@ class Task:
             raise InputError(f"t_end must lie after t0 = {start:g}, got {end:g}")
         if (end - start) / step > 2**52:
             raise InputError(f"h = {step:g} is too small for a run from {start:g} to {end:g}")
-        if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
-            raise InputError(f"every must be a whole number of at least 1, got {every!r}")
+        if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or not 1 <= every <= 2**52:
+            raise InputError(f"every must be a whole number of at least 1 (and at most 2**52), got {every!r}")
         if tier not in TIERS:
             raise InputError(f"unknown tier '{tier}'{suggestion(str(tier), TIERS)}")
         changes = parameters or {}
@@ -65,6 +66,17 @@ class Task:
             raise InputError(f"parameters must map names to values, got {changes!r}")
         k = system.parameter_vector(changes)
         return cls(system, q0, v0, chosen, step, start, end, k, changes, int(every), tier, problem)
+
+
+def chosen_variables(store: Any) -> tuple[str, ...]:
+    """The variables to store, in their usual order; time is always one of them."""
+    if store is None:
+        return VARIABLES
+    names = [name.strip() for name in store.split(",")] if isinstance(store, str) else list(store)
+    for name in names:
+        if name not in VARIABLES:
+            raise InputError(f"store names the unknown variable '{name}'{suggestion(str(name), VARIABLES)}")
+    return tuple(name for name in VARIABLES if name == "t" or name in names)
 
 
 def number(name: str, value: Any) -> float:

@@ -1,4 +1,4 @@
-"""``livens run``: simulate a ready problem and say what was conserved."""
+"""``livens run``: simulate a ready problem or a scenario and say what was conserved."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from livens.problems.problem import Problem
     from livens.result import Result
 
 
@@ -18,22 +19,24 @@ def add_to(app: typer.Typer) -> None:
 
 
 def run(
-    problem: Annotated[str, typer.Argument(help="Name of a problem, or with --resume a result file.")],
+    problem: Annotated[str, typer.Argument(help="A problem, a scenario FILE.yaml, or with --resume a result file.")],
     scheme: Annotated[str | None, typer.Option(help="Name of a scheme (livens list schemes).")] = None,
     h: Annotated[float | None, typer.Option("--h", help="Step size.")] = None,
     t_end: Annotated[float | None, typer.Option(help="End of the run.")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change an option of the problem.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change an option or a parameter.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Result file; PROBLEM.h5 if not given.")] = None,
-    every: Annotated[int, typer.Option(help="Store every so many steps.")] = 1,
+    every: Annotated[int | None, typer.Option(help="Store every so many steps; 1 if not given.")] = None,
+    store: Annotated[str | None, typer.Option(help="Variables to keep, as in q,v; all if not given.")] = None,
+    compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller, which takes longer.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in a result file.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing result file.")] = False,
     tier: Annotated[str, typer.Option(help="fused (native code) or reference (slow and simple).")] = "fused",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; no file unless --out.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Simulate a ready problem, keep the run in a file, and say what was conserved.
+    """Simulate a ready problem or a scenario, keep the run in a file, and say what was conserved.
 
     Example: livens run double-four-bar --h 1e-3 --t-end 10 --set speed=2 --out run.h5
     """
@@ -42,16 +45,18 @@ def run(
 
     progress = False if quiet or as_json else None
     if resume:
-        given = {"--scheme": scheme, "--h": h, "--set": set_, "--out": out}
-        for name, value in given.items():
+        fixed = {"--scheme": scheme, "--h": h, "--set": set_, "--out": out, "--store": store}
+        for name, value in fixed.items():
             if value is not None:
                 raise InputError(f"--resume goes on with the run as it is in the file; {name} cannot be changed")
         result = uninterrupted(lambda: lv.resume(problem, t_end=t_end, progress=progress))
     else:
-        loaded = lv.problems.load(problem, **settings(set_ or []))
-        if out is None and not as_json:
-            out = Path(f"{problem}.h5")
-        options: dict[str, Any] = dict(scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, out=out, force=force)
+        loaded, options = what_to_run(problem, settings(set_ or []))
+        if out is None and "out" not in options and not as_json:
+            out = Path(f"{Path(problem).stem}.h5")
+        given = dict(scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, out=out, force=force, store=store)
+        options |= {"compress": True} if compress else {}
+        options |= {name: value for name, value in given.items() if value is not None}
         result = uninterrupted(lambda: lv.simulate(loaded, progress=progress, **options))
     if as_json:
         typer.echo(json.dumps(as_object(result)))
@@ -59,6 +64,17 @@ def run(
         from livens.report import print_report
 
         print_report(result)
+
+
+def what_to_run(name: str, changes: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+    """A problem by its name, or that of a scenario file with what the file says about the run."""
+    import livens as lv
+    from livens.cli.init import SUFFIXES
+
+    if not name.lower().endswith(SUFFIXES):
+        return lv.problems.load(name, **changes), {}
+    scenario = lv.scenario.load(name).changed(changes)
+    return scenario.problem(), scenario.settings
 
 
 def uninterrupted(job: Callable[[], Result]) -> Result:
@@ -109,5 +125,5 @@ def as_object(result: Result) -> dict[str, Any]:
         "max_constraint": summary.max_constraint,
         "max_velocity_constraint": summary.max_velocity_constraint,
         "momentum_drift": max(summary.momentum_drift.values(), default=None),
-        "final": {name: getattr(result, name)[-1].tolist() for name in ("q", "v", "p")},
+        "final": {name: result.last(name).tolist() for name in ("q", "v", "p") if name in result.stored},
     }

@@ -1,0 +1,90 @@
+"""Where a run comes from: who made it, with what, and how to make it again."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import platform
+import shlex
+from typing import Any
+
+import numpy as np
+
+import livens
+from livens.system import System
+from livens.task import Task, chosen_variables
+
+
+def made(task: Task, **options: Any) -> dict[str, Any]:
+    """What a file says about how it came to be; `options` are further arguments of `simulate`, with their values."""
+    scheme = task.scheme
+    return {
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "livens_version": livens.__version__,
+        "numpy_version": np.__version__,
+        "casadi_version": importlib.metadata.version("casadi"),
+        "python_version": platform.python_version(),
+        "scheme_order": scheme.order,
+        "scheme_symplectic": "yes" if scheme.symplectic else "no",
+        "scheme_symmetric": "yes" if scheme.symmetric else "no",
+        "scheme_conserves": ", ".join(scheme.conserves),
+        "again_in_python": python_call(task, options),
+        "again_on_the_command_line": command(task, options),
+    }
+
+
+def bodies(system: System) -> dict[str, list[str]]:
+    """Named elements with kinetic energy, and their coordinates."""
+    return {
+        element.name: [system.coordinates[i] for i in index]
+        for element, model, index in zip(system.elements, system.models, system.indices, strict=True)
+        if element.name and not model.T.is_zero()
+    }
+
+
+def python_call(task: Task, options: dict[str, Any]) -> str:
+    """The call of `simulate` that makes the run again; a system of the user's own is called `system`."""
+    problem = task.problem
+    model, arguments = "system", {}
+    if problem is not None:
+        chosen = "".join(f", {name}={_plain(value)!r}" for name, value in problem.options.items())
+        model = f"lv.problems.load({problem.name!r}{chosen})"
+    if problem is None or task.q0 is not problem.q0:
+        arguments["q0"] = _plain(task.q0)
+    if problem is None or task.v0 is not problem.v0:
+        arguments["v0"] = _plain(task.v0)
+    arguments |= {"scheme": task.scheme.name, "h": task.h, "t0": task.t0, "t_end": task.t_end}
+    own = task.system.parameters
+    changed = {name: _plain(value) for name, value in task.parameters.items() if _plain(value) != _plain(own[name])}
+    if changed:
+        arguments["parameters"] = changed
+    arguments |= {"every": task.every, "tier": task.tier, **options}
+    return f"lv.simulate({model}, {', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
+
+
+def command(task: Task, options: dict[str, Any]) -> str:
+    """The command that makes the run again, or nothing if there is none: not everything can be said there."""
+    problem = task.problem
+    if problem is None or task.q0 is not problem.q0 or task.v0 is not problem.v0 or task.t0 != problem.t0:
+        return ""
+    known = {"store", "compress"}
+    if any(np.asarray(value).dtype.kind not in "if" for value in problem.options.values()):
+        return ""
+    if task.parameters != task.system.parameters or any(v for name, v in options.items() if name not in known):
+        return ""
+    words = ["livens", "run", problem.name, "--scheme", task.scheme.name, "--h", repr(task.h)]
+    words += ["--t-end", repr(task.t_end), "--every", str(task.every), "--tier", task.tier]
+    for name, value in problem.options.items():
+        words += ["--set", f"{name}={','.join(map(repr, np.atleast_1d(value).tolist()))}"]
+    if options.get("store"):
+        words += ["--store", ",".join(chosen_variables(options["store"])[1:])]
+    if options.get("compress"):
+        words.append("--compress")
+    return shlex.join(words)
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and NumPy's numbers as Python writes them."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
