@@ -49,7 +49,7 @@ def python_call(task: Task, options: dict[str, Any]) -> str:
     if problem is not None:
         chosen = "".join(f", {name}={_plain(value)!r}" for name, value in problem.options.items())
         model = f"lv.problems.load({problem.name!r}{chosen})"
-    if problem is None or task.q0 is not problem.q0:
+    if problem is None or problem.name == "scenario" or task.q0 is not problem.q0:
         arguments["q0"] = _plain(task.q0)
     if problem is None or task.v0 is not problem.v0:
         arguments["v0"] = _plain(task.v0)

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,12 @@ _WORDS = {
     "newton_iterations": "Newton corrections of the step that ends at t",
     "supplied_energy": "work of forces and moving constraints since the start",
     "dissipated_energy": "energy dissipated since the start",
+}
+#: Variables that mostly have one value, which then takes no room and no time.
+_MOSTLY: dict[str, Callable[[Facts], float]] = {
+    "step_size": lambda facts: facts.h,
+    "supplied_energy": lambda facts: 0.0,
+    "dissipated_energy": lambda facts: 0.0,
 }
 #: How many numbers of a variable are stored together: fewer in a short run, never fewer than the first.
 _CHUNKS = 1024, 16384
@@ -103,6 +109,8 @@ class RunFile:
             how: dict[str, Any] = {"rdcc_nbytes": 1, "fill_time": "never"}
             if facts.compress:
                 how = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+            if name in _MOSTLY:  # what is not written reads as this
+                how |= {"fillvalue": _MOSTLY[name](facts), "fill_time": "alloc"}
             kind = np.int64 if name == "newton_iterations" else np.float64
             data = self._file.create_dataset(name, (0, *rest), dtype=kind, maxshape=limits, chunks=chunks, **how)
             self._data[name] = data
@@ -122,7 +130,8 @@ class RunFile:
         """Add rows to every variable."""
         with self._writing():
             for name, data in self._data.items():
-                _append(data.id, self._rows, arrays[name])
+                usual = data.fillvalue if name in _MOSTLY else None
+                _append(data.id, self._rows, arrays[name], usual)
             self._rows += len(arrays["t"])
             if self._content.failure is not None:
                 raise self._content.failure
@@ -230,9 +239,13 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> int:
     return total
 
 
-def _append(data: h5py.h5d.DatasetID, old: int, rows: np.ndarray) -> None:
-    """What ``data[old:] = rows`` does, without what it looks up every time."""
+def _append(data: h5py.h5d.DatasetID, old: int, rows: np.ndarray, usual: float | None) -> None:
+    """What ``data[old:] = rows`` does, without what it looks up every time; the `usual` value need not be written."""
     data.set_extent((old + len(rows), *rows.shape[1:]))
+    if usual is not None:
+        unusual = np.flatnonzero(rows != usual)
+        first, end = (unusual[0], unusual[-1] + 1) if unusual.size else (0, 0)
+        old, rows = old + int(first), rows[first:end]
     if rows.size:
         place = data.get_space()
         place.select_hyperslab((old, *(0,) * (rows.ndim - 1)), rows.shape)
