@@ -3,7 +3,7 @@
 >>> from livens import math as m
 >>> float(m.sin(m.pi / 2))
 1.0
->>> m.norm([3.0, 4.0])
+>>> float(m.norm([3.0, 4.0]))
 5.0
 
 A model function receives NumPy arrays of symbols, so slices, loops, ``@``, ``np.dot``, ``np.cross``, broadcasting and
@@ -64,6 +64,9 @@ class Scalar:
     def __mod__(self, other: Any) -> Any:
         return _binary(self, other, _modulo)
 
+    def __rmod__(self, other: Any) -> Any:
+        return _binary(other, self, _modulo)
+
     def __neg__(self) -> Scalar:
         return Scalar(-self.sx)
 
@@ -97,6 +100,8 @@ class Scalar:
 
     def __or__(self, other: Any) -> Any:
         return _binary(self, other, ca.logic_or)
+
+    __rand__, __ror__ = __and__, __or__
 
     def __invert__(self) -> Scalar:
         return Scalar(ca.logic_not(self.sx))

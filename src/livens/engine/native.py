@@ -65,9 +65,13 @@ def _object_code(content: str, text: Callable[[], str], effort: int) -> bytes:
 def _write_atomically(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(content)
-        Path(file.name).replace(path)
+        handle, name = tempfile.mkstemp(dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(name).replace(path)
+        except OSError:
+            Path(name).unlink()
     except OSError:
         return  # the cache is a convenience: a full or read-only disk must not stop a run
 
@@ -80,7 +84,7 @@ def compile_function(text: str, name: str, effort: int = 2) -> int:
 
 def find_or_compile(content: str, text: Callable[[], str], name: str, effort: int = 2) -> int:
     """As `compile_function`, for a text that follows from `content` and is only written if need be."""
-    code = _object_code(content, text, effort)
+    code = _object_code(f"{name} {content}", text, effort)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _fresh_machine(effort))
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

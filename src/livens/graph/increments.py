@@ -87,7 +87,7 @@ def _product(_: str, a: Moving, b: Moving, *__: Any) -> Any:
 
 
 def _quotient(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
-    return (a.step - (start + end) / 2 * b.step) / b.mean
+    return (a.step - start * b.step) / b.end
 
 
 def _square_root(_: str, a: Moving, start: Any, end: Any) -> Any:
@@ -96,11 +96,16 @@ def _square_root(_: str, a: Moving, start: Any, end: Any) -> Any:
 
 
 def _logarithm(_: str, a: Moving, *__: Any) -> Any:
-    return ca.log1p(a.step / a.start)
+    return ca.if_else(a.step > 0, ca.log1p(a.step / a.start), -ca.log1p(-a.step / a.end))
 
 
-def _exponential(_: str, a: Moving, start: Any, __: Any) -> Any:
-    return start * ca.expm1(a.step)
+def _exponential(_: str, a: Moving, start: Any, end: Any) -> Any:
+    return _exponential_change(a.step, start, end)
+
+
+def _exponential_change(change: Any, start: Any, end: Any) -> Any:
+    """``end - start`` of exponentials, from the larger of the two so that nothing overflows."""
+    return ca.if_else(change > 0, -end * ca.expm1(-change), start * ca.expm1(change))
 
 
 def _tangent(_: str, a: Moving, *__: Any) -> Any:
@@ -118,21 +123,24 @@ def _arc_tangent_2(_: str, y: Moving, x: Moving, start: Any, end: Any) -> Any:
 
 
 def _absolute(_: str, a: Moving, start: Any, end: Any) -> Any:
-    total = start + end
-    return a.step * (a.start + a.end) / ca.if_else(total > 0, total, 1)
+    end_ = a.start + a.step
+    total = ca.fabs(a.start) + ca.fabs(end_)
+    return a.step * ((a.start + end_) / ca.if_else(total > 0, total, 1))
 
 
 def _smaller(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
-    return (a.step + b.step - _absolute_of(a, b)) / 2
+    return _extreme(a, b, -1)
 
 
 def _larger(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
-    return (a.step + b.step + _absolute_of(a, b)) / 2
+    return _extreme(a, b, 1)
 
 
-def _absolute_of(a: Moving, b: Moving) -> Any:
-    d = Moving(a.start - b.start, a.end - b.end, a.step - b.step)
-    return _absolute("FABS", d, ca.fabs(d.start), ca.fabs(d.end))
+def _extreme(a: Moving, b: Moving, sign: int) -> Any:
+    d = Moving(sign * (a.start - b.start), sign * (a.start - b.start + (a.step - b.step)), sign * (a.step - b.step))
+    change = sign * _absolute("FABS", d, None, None)
+    is_a, is_b = ca.logic_and(d.start >= 0, d.end >= 0), ca.logic_and(d.start <= 0, d.end <= 0)
+    return ca.if_else(is_a, a.step, ca.if_else(is_b, b.step, (a.step + b.step + change) / 2))
 
 
 def _if_else_zero(_: str, condition: Moving, a: Moving, start: Any, end: Any) -> Any:
@@ -148,11 +156,11 @@ def _power(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
                 rising = _apply("MUL", rising, a)
             return rising.step if exponent > 0 else _apply("INV", rising).step
     positive = ca.logic_and(a.start > 0, a.end > 0)
-    ratio = ca.if_else(positive, a.step / ca.if_else(positive, a.start, 1), 0)
-    log_step = Moving(ca.log(ca.fabs(a.start) + ca.logic_not(positive)), ca.SX(0), ca.log1p(ratio))
+    base = Moving(*(ca.if_else(positive, part, 1) for part in a))
+    log_step = Moving(ca.log(base.start), ca.SX(0), ca.if_else(positive, _logarithm("LOG", base), 0))
     log_end = log_step.start + log_step.step
     change = (b.start + b.end) / 2 * log_step.step + (log_step.start + log_end) / 2 * b.step
-    return ca.if_else(positive, start * ca.expm1(change), end - start)
+    return ca.if_else(positive, _exponential_change(change, start, end), end - start)
 
 
 _RULES: dict[str, Any] = {
@@ -173,7 +181,7 @@ _RULES: dict[str, Any] = {
     "TAN": _tangent,
     "SINH": lambda _, a, *__: 2 * ca.cosh(a.mean) * ca.sinh(a.step / 2),
     "COSH": lambda _, a, *__: 2 * ca.sinh(a.mean) * ca.sinh(a.step / 2),
-    "TANH": lambda _, a, *__: ca.sinh(a.step) / (ca.cosh(a.start) * ca.cosh(a.end)),
+    "TANH": lambda _, a, start, end: ca.tanh(a.step) * (1 - start * end),
     "ATAN": _arc_tangent,
     "ATAN2": _arc_tangent_2,
     "FABS": _absolute,

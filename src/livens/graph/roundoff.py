@@ -48,14 +48,19 @@ def _apply(name: str, a: Rounded, b: Rounded | None = None) -> Rounded:
         return Rounded(value, ca.if_else(a.value, b.error, 0))
     if name in ("LT", "LE", "EQ", "NE", "NOT", "AND", "OR", "SIGN", "FLOOR", "CEIL"):
         return Rounded(value, ca.SX(0))
+    if name in ("FMIN", "FMAX") and b is not None:
+        return Rounded(value, ca.fmax(a.error, b.error))  # which one it is may be a matter of round-off itself
     # everything else by its derivatives; library functions are good to an ulp
     error = 2 * ca.fabs(value)
     symbols = [ca.SX.sym("x") for _ in operands]
     slot = ca.SX.unary(OPS[name], *symbols) if b is None else ca.SX.binary(OPS[name], *symbols)
     slopes = ca.Function("slopes", symbols, [ca.gradient(slot, s) for s in symbols])
     derivatives = slopes.call([o.value for o in operands])
+    if name == "POW":  # log(x) x^y, but for integers y also at x <= 0
+        derivatives[1] = ca.if_else(value == 0, 0, value * ca.log(ca.fabs(a.value)))
     for operand, slope in zip(operands, derivatives, strict=True):
-        error += ca.fabs(slope) * operand.error
+        # no error, no share in it: also where the slope is infinite
+        error += ca.if_else(operand.error > 0, ca.fabs(slope) * operand.error, 0)
     return Rounded(value, error)
 
 

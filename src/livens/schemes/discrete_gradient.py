@@ -8,10 +8,16 @@ import casadi as ca
 
 from livens.element import Invariants
 from livens.graph.increments import increments
+from livens.graph.walk import walk
 from livens.schemes.base import ElementEnergies
 
 #: Increments shorter than this part of the position leave the correction out, smoothly: it is below round-off there.
-_TINY = 1e-6
+_TINY = 1e-10
+_TINY_LENGTH = 1e-12
+#: Operations whose second derivative says nothing about what happens at their kinks and jumps.
+_KINKED = frozenset(
+    "FABS FMIN FMAX IF_ELSE_ZERO SIGN FLOOR CEIL FMOD REMAINDER COPYSIGN LT LE EQ NE NOT AND OR".split()
+)
 
 
 def discrete_gradient(function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
@@ -20,7 +26,7 @@ def discrete_gradient(function: ca.Function, x: Any, w: Any, *others: Any) -> An
     ``DG f = grad f(z) + (f(x+w) - f(x) - grad f(z).w) / |w|^2  w`` with ``z = x + w/2``. For functions at most
     quadratic in x this is the midpoint gradient itself, and nothing else is computed. Otherwise the increment of f is
     computed without cancellation, so the correction has a small relative error however short w is; where it drops
-    below round-off (``|w| < 1e-6 |z|``) it is faded out, which keeps value and derivative bounded at ``w = 0``.
+    below round-off (``|w| < 1e-10 |z|``) it is faded out, which keeps value and derivative bounded at ``w = 0``.
     """
     z = x + w / 2
     symbol = ca.SX.sym("x", x.numel())
@@ -28,7 +34,7 @@ def discrete_gradient(function: ca.Function, x: Any, w: Any, *others: Any) -> An
     gradient_expression = ca.gradient(function(symbol, *rest), symbol)
     gradient = ca.Function("gradient", [symbol, *rest], [gradient_expression])
     midpoint = gradient(z, *others)
-    if not ca.depends_on(ca.jacobian(gradient_expression, symbol), symbol):
+    if not ca.depends_on(ca.jacobian(gradient_expression, symbol), symbol) and not _has_kink(function):
         return midpoint
     support = _moved(gradient_expression, symbol)
     defect = increments(function, x, w, [ca.SX(o) for o in others]) - ca.dot(midpoint, w)
@@ -36,8 +42,22 @@ def discrete_gradient(function: ca.Function, x: Any, w: Any, *others: Any) -> An
     # the correction would push coordinates that f knows nothing of
     w = w * support
     square = ca.dot(w, w)
-    fade = (_TINY**2 * ca.dot(z * support, z * support) + _TINY**4) ** 2
+    fade = (_TINY**2 * ca.dot(z * support, z * support) + _TINY_LENGTH**2) ** 2
     return midpoint + defect * square / (square**2 + fade) * w
+
+
+def _has_kink(function: ca.Function) -> bool:
+    """Whether the first argument goes through an operation with a kink or jump."""
+    kinks: list[str] = []
+
+    def apply(name: str, *operands: bool) -> bool:
+        if name in _KINKED and any(operands):
+            kinks.append(name)
+        return any(operands)
+
+    inputs = [[i == 0] * function.nnz_in(i) for i in range(function.n_in())]
+    walk(function, inputs, lambda _: False, apply)
+    return bool(kinks)
 
 
 def _moved(gradient: Any, symbol: Any) -> Any:
