@@ -15,6 +15,8 @@ app = typer.Typer(
     "Examples:\n\n"
     "  livens list problems\n\n"
     "  livens run double-four-bar --h 1e-3 --t-end 10\n\n"
+    "  livens init pendulum.yaml\n\n"
+    "  livens run pendulum.yaml --set l=2\n\n"
     "  livens run spring-pendulum --scheme livens-midpoint --set EA=100 --json\n\n"
     "  livens plot double-four-bar.h5 --out figures",
     no_args_is_help=True,
@@ -37,9 +39,9 @@ def options(
 
 
 def _commands() -> None:
-    from livens.cli import bench, list_, plot, run
+    from livens.cli import bench, init, list_, plot, report, reproduce, run, study, sweep
 
-    for module in (run, list_, plot, bench):
+    for module in (run, init, list_, plot, report, study, sweep, reproduce, bench):
         module.add_to(app)
 
 

@@ -27,7 +27,7 @@ class StepEquations:
     columns: np.ndarray
     jacobian: Any  # their values
     end: Any  # the state after the step
-    guess: Any  # unknowns to start from at the first step; entries without a value are zero
+    guess: Any  # unknowns to start from where those of the steps before say nothing
     kinds: tuple[int, ...]  # how many unknowns of one kind (velocities, multipliers, ...) follow each other
     row_names: tuple[str, ...]
     noise: ca.Function | None = None  # as `roundoff`, if that is known from the parts; else it is derived

@@ -6,7 +6,7 @@ import numpy as np
 
 from livens.engine import loop
 from livens.engine.equations import StepEquations
-from livens.engine.kernels import Order, end_kernel, floor_kernel, newton_kernel, residual_kernel
+from livens.engine.kernels import Order, end_kernel, floor_kernel, guess_kernel, newton_kernel, residual_kernel
 from livens.engine.loop import PAST
 from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.reference import ReferenceStepper
@@ -26,9 +26,8 @@ class FusedStepper:
         self.statistics = Statistics()
         self._buffers = Buffers()
         self.reference = ReferenceStepper(equations)
-        self._residual, self._end, self._floor = (
-            residual_kernel(equations), end_kernel(equations), floor_kernel(equations),
-        )  # fmt: skip
+        self._residual, self._end = residual_kernel(equations), end_kernel(equations)
+        self._floor, self._guess = floor_kernel(equations), guess_kernel(equations)
         self._newton: dict[Order, int] = {}
         self.order = self._first_order(x, z, c, c if typical is None else typical)
         # no steps: this only makes the compiled loop ready, which takes seconds the first time on a machine
@@ -94,7 +93,7 @@ class FusedStepper:
         scale: np.ndarray, iterations: np.ndarray, slow: int,
     ) -> tuple[int, int]:  # fmt: skip
         """Call the compiled loop: (how it ended, steps taken)."""
-        kernels = (self._newton[self.order], self._residual, self._floor, self._end)
+        kernels = (self._newton[self.order], self._residual, self._floor, self._end, self._guess)
         r = np.empty(self.equations.size + 1)
         status, taken, _ = loop.advance(kernels, steps, first, h, t0, c, Z, X, scale, r, dx, iterations, slow)
         return status, taken

@@ -56,6 +56,12 @@ def end_kernel(equations: StepEquations) -> int:
 
 
 @functools.lru_cache(maxsize=256)
+def guess_kernel(equations: StepEquations) -> int:
+    """The scheme's own guess of the unknowns -> out."""
+    return simple_kernel(ca.Function("guess", equations.arguments, [equations.guess]), "guess", effort=_SELDOM)
+
+
+@functools.lru_cache(maxsize=256)
 def floor_kernel(equations: StepEquations) -> int:
     """Reciprocal of the round-off bound of every residual entry -> out; reads the last correction from r."""
     return simple_kernel(floor_function(equations), "floor", effort=_SELDOM)

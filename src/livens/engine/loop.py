@@ -24,8 +24,8 @@ SMALL = 1.0 / 16.0
 SHAKEN_LIMIT = 1e6
 #: How many past steps the starting guess of the unknowns is made of.
 PAST = 5
-#: How much further than the last change the extrapolated unknowns may lie.
-FURTHEST = 2.0
+#: How much of the last change the extrapolation of the unknowns may be bent.
+BENT = 0.7
 #: The round-off bounds are computed anew every so many steps, and whenever a residual does not reach them.
 REFRESH = 16
 
@@ -45,21 +45,19 @@ def call(typingctx: Any, address: Any, x: Any, z: Any, c: Any, r: Any, out: Any)
 
 
 @nb.njit(cache=True, nogil=True)
-def extrapolate(X: np.ndarray, s: int, x: np.ndarray) -> None:
+def extrapolate(X: np.ndarray, s: int, x: np.ndarray) -> bool:
     """The unknowns of the next step from those of the last five: exact for cubics and for alternating signs.
 
     Multipliers of energy-momentum schemes carry round-off that changes its sign in every step; the root -1 in
-    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Where the steps are so long that the next unknowns
-    would lie much further away than the last ones did, the last ones themselves are the better guess.
+    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Returns whether it can be trusted: where steps are
+    long, it differs from the linear one, ``x4 + x3 - x2``, by as much as the unknowns changed.
     """
-    ahead, behind = 0.0, 0.0
+    bend, change = 0.0, 0.0
     for i in range(x.size):
         x[i] = 3.0 * (X[s + 4, i] + X[s + 1, i]) - 2.0 * (X[s + 3, i] + X[s + 2, i]) - X[s, i]
-        ahead = max(ahead, abs(x[i] - X[s + 4, i]))
-        behind = max(behind, abs(X[s + 4, i] - X[s + 3, i]))
-    if not ahead <= FURTHEST * behind:
-        for i in range(x.size):
-            x[i] = X[s + 4, i]
+        bend = max(bend, abs(x[i] - (X[s + 4, i] + X[s + 3, i] - X[s + 2, i])))
+        change = max(change, abs(X[s + 4, i] - X[s + 3, i]))
+    return bend <= BENT * change
 
 
 @nb.njit(cache=True, nogil=True)
@@ -134,7 +132,7 @@ def solve_step(
 
 @nb.njit(cache=True, nogil=True)
 def advance(
-    kernels: tuple[int, int, int, int], steps: int, first: int, h: float, t0: float, c: np.ndarray, Z: np.ndarray,
+    kernels: tuple[int, int, int, int, int], steps: int, first: int, h: float, t0: float, c: np.ndarray, Z: np.ndarray,
     X: np.ndarray, scale: np.ndarray, r: np.ndarray, dx: np.ndarray, iterations: np.ndarray, slow: int,
 ) -> tuple[int, int, float]:  # fmt: skip
     """Take `steps` steps from state ``Z[0]``; ``X[:PAST]`` are the unknowns of the steps before, oldest first.
@@ -142,7 +140,7 @@ def advance(
     Step s (of number ``first + s`` in the run) leaves its end in ``Z[s+1]`` and its unknowns in ``X[s+PAST]``. Returns
     (status, steps taken, scaled residual of the step that was refused).
     """
-    newton, residual, floor, end = kernels
+    newton, residual, floor, end, guess = kernels
     n = X.shape[1]
     pz, size, pc = Z.ctypes.data, Z.shape[1] * 8, c.ctypes.data
     pr, pdx, pscale = r.ctypes.data, dx.ctypes.data, scale.ctypes.data
@@ -151,14 +149,18 @@ def advance(
         number = first + s
         c[1] = t0 + number * h
         z, x = pz + s * size, X[s + PAST]
-        extrapolate(X, s, x)
+        smooth = extrapolate(X, s, x)
+        if not smooth:
+            call(guess, x.ctypes.data, z, pc, pr, x.ctypes.data)
         if number % REFRESH == 0:
             call(floor, x.ctypes.data, z, pc, pdx, pscale)
         status, count, worst = solve_step(newton, residual, floor, x, z, pc, r, dx, scale, slow)
         if status != DONE:
-            for i in range(n):  # once more, from the unknowns of the last step
+            for i in range(n):  # once more, from the unknowns of the last step or from the scheme's own guess
                 x[i] = X[s + PAST - 1, i]
                 dx[i] = 0.0
+            if smooth:
+                call(guess, x.ctypes.data, z, pc, pr, x.ctypes.data)
             call(floor, x.ctypes.data, z, pc, pdx, pscale)
             status, again, worst = solve_step(newton, residual, floor, x, z, pc, r, dx, scale, slow)
             count += again

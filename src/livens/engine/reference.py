@@ -37,8 +37,9 @@ class ReferenceStepper:
         for s in range(steps):
             c[0], c[1] = h, t0 + (first + s) * h
             trouble: Trouble | None = None
-            loop.extrapolate(X, s, X[s + PAST])
-            for guess in (X[s + PAST].copy(), X[s + PAST - 1]):
+            smooth = loop.extrapolate(X, s, X[s + PAST])
+            own = self.equations.guess_function(Z[s], c).full().ravel()
+            for guess in (X[s + PAST].copy(), own) if smooth else (own, X[s + PAST - 1]):
                 x, count, trouble, dx, scale = self.solve(guess, Z[s], c)
                 iterations[s] = count
                 if trouble is None:

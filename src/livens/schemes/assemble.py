@@ -79,7 +79,7 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
         columns=np.array([column for _, column in nonzeros], dtype=np.int64),
         jacobian=ca.vertcat(*(jacobian[place] for place in nonzeros)),
         end=ca.densify(ca.vertcat(q1, v1, *p1, supplied, dissipated, lam)),
-        guess=ca.densify(ca.vertcat(*scheme.guess(old), *[z[3 * n + 2 :] if m else ca.SX(0, 1)] * cells)),
+        guess=ca.densify(ca.vertcat(*scheme.guess(old), *_first_multipliers(z[3 * n + 2 :], cells, m))),
         kinds=(n,) * blocks + (m,) * cells,
         row_names=_row_names(system, scheme),
         noise=ca.Function("noise", [x, z, c, e], [ca.vertcat(*noise)]),
@@ -121,6 +121,11 @@ def _named(scheme: Scheme, x: Any, n: int, m: int) -> SimpleNamespace:
         # an empty slice of a 1x1 matrix has one row and no column, which would count as a row
         blocks[name] = x[int(a) : int(a) + size] if size else ca.SX(0, 1)
     return SimpleNamespace(**blocks)
+
+
+def _first_multipliers(lam: Any, cells: int, m: int) -> list[Any]:
+    """The first block starts from the multipliers of the state; others, such as of hidden constraints, from zero."""
+    return [lam, ca.SX((cells - 1) * m, 1)] if cells and m else []
 
 
 def _entries(matrix: Any) -> dict[tuple[int, int], Any]:

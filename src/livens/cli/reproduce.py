@@ -1,0 +1,74 @@
+"""``livens reproduce``: the figures of a source, and whether its claims hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from livens.reproduce import Report
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("reproduce")(reproduce)
+
+
+def reproduce(
+    source: Annotated[str, typer.Argument(help="S000, S001 or S004.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for figures and report; reproduce-SOURCE if not given.")
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="Numbers of figures, with commas; all if not given.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Draw the figures of a source anew from our own runs, and measure what it claims.
+
+    The folder gets every figure as png and pdf, and a report as Markdown and HTML.
+
+    Exit codes: 1 if a claim does not hold.
+
+    Example: livens reproduce S004 --only 13 --out figures
+    """
+    from livens.cli.study import uninterrupted
+    from livens.reproduce import reproduce as made
+
+    report = uninterrupted(lambda: made(source, out, only, progress=False if quiet or as_json else None))
+    if as_json:
+        typer.echo(json.dumps(report.as_object()))
+    elif not quiet:
+        _print(report)
+    if not report.holds:
+        raise typer.Exit(1)
+
+
+def _print(report: Report) -> None:
+    from rich.table import Table
+
+    from livens.report import console
+    from livens.reproduce.report import verdict
+
+    out = console()
+    out.print(f"[bold]{report.source.name}[/]: {report.source.citation}")
+    table = Table(title="What is claimed, and what was measured", show_lines=True)
+    for heading in ("figure", "claim", "measured", ""):
+        table.add_column(heading, no_wrap=heading == "")
+    for drawn in report.drawn:
+        for i, claim in enumerate(drawn.claims):
+            number = "" if i else drawn.entry.number
+            style = None if claim.holds else "bold red"
+            table.add_row(number, _plain(claim.text), _plain(claim.measured), verdict(claim.holds), style=style)
+    out.print(table)
+    for drawn in report.drawn:
+        if drawn.entry.note:
+            out.print(f"Figure {drawn.entry.number}: {drawn.entry.note}", markup=False)
+    out.print(f"figures and report are in {report.folder}", markup=False)
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

@@ -1,0 +1,110 @@
+"""The report of a reproduction: one page with the claims and the figures, as Markdown and as HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import livens
+from livens.errors import InputError
+
+if TYPE_CHECKING:
+    from livens.reproduce.core import Drawn, Report
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; font-size: 0.9rem; }
+td, th { text-align: left; vertical-align: top; padding: 0.3rem 0.6rem; border-bottom: 1px solid #ddd; }
+td:last-child { white-space: nowrap; }
+.no { color: #b00020; font-weight: bold; }
+figure { margin: 1rem 0; } img { max-width: 100%; }
+.note { border-left: 4px solid #E69F00; padding-left: 0.8rem; }
+"""
+
+
+def write(report: Report) -> list[Path]:
+    """Write ``report.md`` and ``report.html`` into the folder of the report."""
+    files = []
+    for name, text in (("report.md", as_markdown(report)), ("report.html", as_html(report))):
+        path = report.folder / name
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write the report '{path}': {error.strerror}") from None
+        files.append(path)
+    return files
+
+
+def verdict(holds: bool) -> str:
+    return "holds" if holds else "DOES NOT HOLD"
+
+
+def _counted(report: Report) -> str:
+    claims = report.claims
+    return f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold (livens {livens.__version__})."
+
+
+def as_markdown(report: Report) -> str:
+    """The page as Markdown; pictures are files beside it."""
+    source = report.source
+    lines = [f"# {source.name} reproduced", "", f"{source.citation}.", "", _counted(report), ""]
+    lines += [source.note, ""] if source.note else []
+    lines += ["## Claims", ""]
+    lines += ["| figure | claim | measured | |", "|---|---|---|---|"]
+    for drawn in report.drawn:
+        for claim in drawn.claims:
+            cells = (drawn.entry.number, claim.text, claim.measured, verdict(claim.holds))
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    lines += ["", "## Figures", ""]
+    for drawn in report.drawn:
+        lines += [f"### Figure {drawn.entry.number}: {drawn.entry.title}", ""]
+        lines += [f"![{drawn.entry.title}]({_png(drawn)})", ""] if drawn.files else ["(not drawn: a run failed)", ""]
+        lines += [f"> **Ours against the published figure.** {drawn.entry.note}", ""] if drawn.entry.note else []
+        lines += [f"- {verdict(claim.holds)}: {claim.text} Measured: {claim.measured}." for claim in drawn.claims]
+        lines += [""]
+    return "\n".join(lines)
+
+
+def as_html(report: Report) -> str:
+    """The page as HTML; pictures are files beside it."""
+    source = report.source
+    body = [f"<h1>{source.name} reproduced</h1>", f"<p>{html.escape(source.citation)}.</p>"]
+    body += [f"<p><strong>{html.escape(_counted(report))}</strong></p>"]
+    body += [f"<p>{html.escape(source.note)}</p>"] if source.note else []
+    body += ["<h2>Claims</h2>"]
+    body += _table((drawn, True) for drawn in report.drawn)
+    body += ["<h2>Figures</h2>"]
+    for drawn in report.drawn:
+        title = f"Figure {drawn.entry.number}: {html.escape(drawn.entry.title)}"
+        body += [f'<h3 id="figure-{drawn.entry.number}">{title}</h3>']
+        if drawn.files:
+            image = f'<img src="{_png(drawn)}" alt="{html.escape(drawn.entry.title, quote=True)}">'
+            pdf = next((name for name in drawn.files if name.endswith(".pdf")), "")
+            body += [f'<figure><a href="{pdf}">{image}</a></figure>']
+        else:
+            body += ['<p class="no">Not drawn: a run failed.</p>']
+        if drawn.entry.note:
+            note = html.escape(drawn.entry.note)
+            body += [f'<p class="note"><strong>Ours against the published figure.</strong> {note}</p>']
+        body += _table([(drawn, False)])
+    head = f'<meta charset="utf-8"><title>{source.name} reproduced</title><style>{_STYLE}</style>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n' + "\n".join(body) + "\n</body></html>\n"
+
+
+def _table(rows: Iterable[tuple[Drawn, bool]]) -> list[str]:
+    """Claims as a table, with the number of the figure where several are listed."""
+    lines = ["<table>"]
+    for drawn, numbered in rows:
+        for claim in drawn.claims:
+            number = drawn.entry.number
+            first = f'<td><a href="#figure-{number}">{number}</a></td>' if numbered else ""
+            kind = "" if claim.holds else ' class="no"'
+            text, measured = html.escape(claim.text), html.escape(claim.measured)
+            lines.append(f"<tr>{first}<td>{text}</td><td>{measured}</td><td{kind}>{verdict(claim.holds)}</td></tr>")
+    return [*lines, "</table>"]
+
+
+def _png(drawn: Drawn) -> str:
+    return next(name for name in drawn.files if name.endswith(".png"))

@@ -1,0 +1,69 @@
+"""Figures of S000: the energy-consistent scheme on Livens' principle."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from livens.plot.style import house_style
+from livens.reproduce import panels, springs
+from livens.reproduce.core import Claim, figure
+
+_SEE = "The published curve was made with a wrong derivative of T: see figure 5."
+_E_STEP = r"$|E_{n+1} - E_n|$ (J)"
+
+
+@figure("S000", 2, "Energies of the two masses", note=springs.FACTOR_NOTE, quick=True)
+@house_style()
+def energies() -> tuple[Figure, list[Claim]]:
+    picture, left, right = panels.two()
+    springs.chain_energies(left, right)
+    return panels.said(picture, springs.chain()), springs.chain_energy_claims()
+
+
+@figure("S000", 3, "Increments of the energy of the two masses", quick=True)
+@house_style()
+def increments() -> tuple[Figure, list[Claim]]:
+    picture, axes = panels.one()
+    panels.increments(axes, springs.chain(), "generalized_energy", _E_STEP)
+    return panels.said(picture, springs.chain()), springs.chain_conserves()
+
+
+@figure("S000", 4, "The constraint of the two masses", quick=True)
+@house_style()
+def constraint() -> tuple[Figure, list[Claim]]:
+    picture, axes = panels.one()
+    panels.violations(axes, springs.chain(), "constraint", {"$|g|$": [0]}, r"$|g(q)|$ (m$^2$)")
+    return panels.said(picture, springs.chain()), springs.chain_constraint()
+
+
+@figure("S000", 5, "Motion of the spring pendulum", note=springs.DERIVATIVE_NOTE, quick=True)
+@house_style()
+def motion() -> tuple[Figure, list[Claim]]:
+    """The source has a sketch here; this is how far out the mass is, and how far from where it should be."""
+    picture, left, right = panels.two()
+    springs.pendulum_motion(left, right)
+    return panels.said(picture, springs.pendulum()), springs.pendulum_motion_claims()
+
+
+@figure("S000", 6, "Energies of the spring pendulum", note=_SEE, quick=True)
+@house_style()
+def pendulum_energies() -> tuple[Figure, list[Claim]]:
+    picture, axes = panels.one()
+    panels.energies(axes, springs.pendulum())
+    return panels.said(picture, springs.pendulum()), springs.pendulum_energy_claims()
+
+
+@figure("S000", 7, "Increments of the total energy of the spring pendulum", note=_SEE, quick=True)
+@house_style()
+def pendulum_total() -> tuple[Figure, list[Claim]]:
+    picture, axes = panels.one()
+    panels.increments(axes, springs.pendulum(), "total_energy", r"$|\Delta E_\mathrm{tot}|$ (J)")
+    return panels.said(picture, springs.pendulum()), springs.pendulum_total()
+
+
+@figure("S000", 8, "Increments of the generalised energy of the spring pendulum", quick=True)
+@house_style()
+def pendulum_increments() -> tuple[Figure, list[Claim]]:
+    picture, axes = panels.one()
+    panels.increments(axes, springs.pendulum(), "generalized_energy", _E_STEP)
+    return panels.said(picture, springs.pendulum()), springs.pendulum_conserves()

@@ -1,0 +1,161 @@
+"""The figures of the sources: what is claimed holds, and the command says so, or says what does not."""
+
+import json
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+from livens import reproduce
+from livens.cli import app
+from livens.errors import InputError, IntegrationError
+from livens.plot.style import new_figure
+from livens.reproduce import core
+from livens.reproduce.measure import above, below, between, no_trend, of_order, ranked, slope
+
+ALL = [(entry.source, entry.number) for source in reproduce.SOURCES for entry in reproduce.figures(source)]
+QUICK = [(s, n) for s, n in ALL if reproduce.figures(s, n)[0].quick]
+
+EXPECTED = {
+    "S000": [*range(2, 9)],
+    "S001": [*range(3, 11), *range(12, 24)],
+    "S004": [*range(1, 14), 15, 16],
+}
+
+
+def drawn(source, number):
+    (entry,) = reproduce.figures(source, number)
+    picture, claims = entry.draw()
+    assert isinstance(picture, Figure) and picture.axes
+    assert claims
+    return [f"{claim.text} {claim.measured}" for claim in claims if not claim.holds]
+
+
+@pytest.mark.parametrize(("source", "number"), QUICK)
+def test_quick_figures(source, number):
+    assert drawn(source, number) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "number"), ALL)
+def test_every_claim_holds(source, number):
+    assert drawn(source, number) == []
+
+
+@pytest.mark.parametrize("source", EXPECTED)
+def test_every_figure_with_data_is_there(source):
+    assert [int(entry.number) for entry in reproduce.figures(source)] == EXPECTED[source]
+    assert all(entry.title for entry in reproduce.figures(source))
+
+
+def test_figures_by_number():
+    assert [entry.number for entry in reproduce.figures("s000", "fig. 8, 3")] == ["8", "3"]
+    with pytest.raises(InputError, match="unknown source 'S00'; did you mean 'S00"):
+        reproduce.figures("S00")
+    with pytest.raises(InputError, match="S004 has no figure '166' with data; did you mean '16'"):
+        reproduce.figures("S004", "166")
+    with pytest.raises(InputError, match="S000 has no figure 'x' with data; known: 2, 3"):
+        reproduce.figures("S000", "x")
+
+
+def test_claims_are_judged_by_their_limits():
+    assert below("", 1.0, 1.0).holds and not below("", 1.1, 1.0).holds
+    assert above("", 1.0, 1.0).holds and not above("", 0.9, 1.0).holds
+    assert between("", 1.5, 1, 2).holds and not between("", 2.5, 1, 2).holds
+    assert not below("", float("nan"), 1.0).holds and not above("", float("nan"), 1.0).holds
+    assert ranked("", {"a": 1.0, "b": 2.0}).holds and not ranked("", {"a": 1.0, "b": 1.0}).holds
+    steps = [0.1, 0.05, 0.025, 0.0125]
+    assert of_order("", 2, steps, [h**2 for h in steps]).holds
+    assert not of_order("", 2, steps, [h**1.8 for h in steps]).holds
+    assert not of_order("", 2, steps, [0.1, 0.1, float("nan"), 0.1]).holds
+    with pytest.raises(ValueError, match="at least four"):
+        slope(steps[:3], steps[:3])
+
+
+def test_drift_is_told_from_swing():
+    t = np.linspace(0, 10, 1001)
+    assert no_trend("", t, np.sin(5 * t), "J").holds
+    assert not no_trend("", t, np.sin(5 * t) + t, "J").holds
+    assert not no_trend("", t, np.full_like(t, np.nan), "J").holds
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """A source with one figure whose claims are given."""
+
+    def make(*claims, failure=None):
+        def draw():
+            if failure:
+                raise IntegrationError(failure)
+            picture = new_figure(3, 2)
+            picture.add_subplot().plot([0, 1], [0, 1])
+            return picture, list(claims)
+
+        monkeypatch.setitem(core.SOURCES, "S999", core.Source("S999", "A & B: On <nothing>", (), "All is well."))
+        entry = core.Entry("S999", "1", "A | line", draw, "Theirs is bent.")
+        monkeypatch.setitem(core._entries, ("S999", "1"), entry)
+
+    return make
+
+
+def test_report(fake, tmp_path):
+    fake(core.Claim("It is a line.", "|x| < 1", True), core.Claim("It is level.", "slope 1", False))
+    report = reproduce.reproduce("S999", tmp_path / "deep" / "er")
+    assert not report.holds and [claim.holds for claim in report.claims] == [True, False]
+    folder = tmp_path / "deep" / "er"
+    names = ["S999-figure-01.pdf", "S999-figure-01.png", "report.html", "report.md"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert all((folder / name).stat().st_size > 100 for name in names)
+    markdown = (folder / "report.md").read_text()
+    assert "| 1 | It is a line. | \\|x\\| < 1 | holds |" in markdown
+    assert "DOES NOT HOLD" in markdown and "1 of 2 claims hold" in markdown
+    assert "Theirs is bent." in markdown and "All is well." in markdown and "(S999-figure-01.png)" in markdown
+    page = (folder / "report.html").read_text()
+    assert "A &amp; B: On &lt;nothing&gt;" in page and "|x| &lt; 1" in page and 'src="S999-figure-01.png"' in page
+    assert page.count("DOES NOT HOLD") == 2  # in the table of all claims, and beside the figure
+
+
+def test_command_line(fake, tmp_path):
+    command = ["reproduce", "S999", "--out", str(tmp_path)]
+    fake(core.Claim("It is a line [sic].", "straight", True))
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0 and "It is a line [sic]." in found.stdout and "Theirs is bent." in found.stdout
+    assert CliRunner().invoke(app, [*command, "--quiet"]).stdout == ""
+    fake(core.Claim("It is level.", "slope 1", False))
+    assert CliRunner().invoke(app, [*command, "--quiet"]).exit_code == 1
+    found = CliRunner().invoke(app, [*command, "--json"])
+    facts = json.loads(found.stdout)
+    assert found.exit_code == 1 and facts["holds"] is False
+    assert facts["figures"][0]["claims"] == [{"text": "It is level.", "measured": "slope 1", "holds": False}]
+    assert facts["figures"][0]["files"] == ["S999-figure-01.png", "S999-figure-01.pdf"]
+
+
+def test_a_run_that_fails_is_a_claim_that_fails(fake, tmp_path):
+    fake(failure="the step from t = 1 to 2 failed")
+    report = reproduce.reproduce("S999", tmp_path)
+    assert not report.holds and report.drawn[0].files == ()
+    assert "the step from t = 1 to 2 failed" in (tmp_path / "report.md").read_text()
+    assert "Not drawn" in (tmp_path / "report.html").read_text()
+    assert CliRunner().invoke(app, ["reproduce", "S999", "--out", str(tmp_path)]).exit_code == 1
+
+
+@pytest.mark.parametrize("words", [["S003"], ["S000", "--only", "99"], ["S000", "--out", "FILE"]])
+def test_bad_input(words, tmp_path, monkeypatch, capsys):
+    from livens.cli import main
+
+    (tmp_path / "FILE").write_text("in the way")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["livens", "reproduce", *words])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("livens: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["FILE"]
+
+
+def test_one_figure_from_the_command_line(tmp_path):
+    found = CliRunner().invoke(app, ["reproduce", "S000", "--only", "8", "--out", str(tmp_path), "--json"])
+    assert found.exit_code == 0
+    facts = json.loads(found.stdout)
+    assert facts["holds"] and [figure["figure"] for figure in facts["figures"]] == ["8"]
