@@ -1,0 +1,56 @@
+"""Double four-bar linkage: a closed-loop mechanism through singular positions, against two other codes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import livens
+from livens.bench.case import Say
+from livens.bench.ours import OurRuns
+from livens.bench.peers import exudyn, mujoco
+from livens.bench.report import Goal, Line, Motion, Report
+from livens.problems import load
+
+_STEPS = 10_000
+
+
+class FourBar:
+    name = "double-four-bar"
+
+    def __init__(self) -> None:
+        self._problem = load("double-four-bar")
+        # runs of our own for each peer: as many as the peer has in a round, at about the same time
+        self._pairs = [
+            (OurRuns(self._problem, _STEPS, repeats=8), exudyn(repeats=2), Goal(">=", 30)),  # it has four settings
+            (OurRuns(self._problem, _STEPS, repeats=10), mujoco(repeats=10), Goal(">=", 2.5)),
+        ]
+
+    def play(self, first: bool, say: Say) -> None:
+        for ours, peer, _ in self._pairs:
+            ours.play()
+            say(peer.name)
+            peer.play()
+
+    def tell(self, report: Report) -> None:
+        last = self._pairs[0][0].last
+        assert last is not None and self._problem.reference is not None
+        exact = _tip(self._problem.reference(_STEPS * self._problem.h)["q"])
+        tip, drift = _tip(last.q[-1]), last.summary.max_energy_drift
+        report.motions.append(Motion(f"livens {livens.__version__}", last.facts.scheme, tip, abs(tip - exact), drift))
+        for ours, peer, goal in self._pairs:
+            theirs = None
+            if peer.facts is not None:
+                theirs, x4 = float(peer.facts["us_per_step"]), float(peer.facts["x4_end"])
+                code, setting = f"{peer.name} {peer.facts['version']}", str(peer.facts["setting"])
+                error = float(peer.facts["energy_error"])
+                report.motions.append(Motion(code, setting, x4, abs(x4 - exact), error))
+            elif peer.trouble is not None:
+                report.skipped[peer.name] = peer.trouble
+            report.lines.append(Line(self.name, ours.us_per_step.value, goal=goal, peer=peer.name, theirs=theirs))
+        report.lines.append(Line(f"{self.name}: relative energy drift", drift, "", Goal("<", 1e-13)))
+        report.lines.append(Line(f"{self.name}: largest |g|", last.summary.max_constraint, "", Goal("<", 1e-13)))
+
+
+def _tip(q: np.ndarray) -> float:
+    """The first upper joint along x: the top of a bar with centre q[0:2] and direction q[2:4], of length one."""
+    return float(q[0] + 0.5 * q[2])

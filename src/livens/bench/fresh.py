@@ -1,0 +1,63 @@
+"""A run of livens in a process of its own: how long until the first step, how long the rest, how much memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from livens.bench.program import run_module
+
+_STATUS = Path("/proc/self/status")
+
+
+def fresh_run(
+    problem: str, *, steps: int = 1, every: int = 1, repeats: int = 1, cache: str | None = None, **options: Any
+) -> dict[str, float]:
+    """A problem run with its usual scheme and step in a new process, which keeps its kernels in the folder `cache`.
+
+    Gives ``first_step_s``, from loading the problem to the end of one step, and ``compile_s``, the part of it that
+    the run calls so; then ``us_per_step`` of the fastest of `repeats` runs of `steps` steps, and ``peak_mb``, the
+    most memory ever held.
+    """
+    asked = dict(problem=problem, steps=steps, every=every, repeats=repeats, options=options)
+    environment = {"LIVENS_CACHE_DIR": cache} if cache is not None else {}
+    return run_module(__name__, json.dumps(asked), environment=environment)
+
+
+def peak_mb() -> float:
+    """The most memory this process ever held.
+
+    Linux hands the peak of getrusage down from a process to the program that it starts, so there the peak of the
+    program alone is read from its status.
+    """
+    if _STATUS.exists():
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return float(line.split()[1]) * 1024 / 1e6
+    import resource  # not on every system
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+
+
+def main(asked: dict[str, Any]) -> dict[str, float]:
+    import livens as lv
+
+    # another model, so that imports are done and the compiled loop is loaded
+    lv.simulate(lv.problems.load("spring-pendulum", t_end=0.01))
+    start = time.perf_counter()
+    problem = lv.problems.load(asked["problem"], **asked["options"])
+    first = lv.simulate(problem, t_end=problem.h)
+    found = {"first_step_s": time.perf_counter() - start, "compile_s": first.statistics.compile_s}
+    wall = min(
+        lv.simulate(problem, t_end=asked["steps"] * problem.h, every=asked["every"]).statistics.wall_s
+        for _ in range(asked["repeats"])
+    )
+    return {**found, "us_per_step": wall / asked["steps"] * 1e6, "peak_mb": peak_mb()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(sys.argv[1]))))

@@ -1,0 +1,45 @@
+"""Other codes for the same problem. Each is a program of its own, run in a process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+from livens.bench.program import ProgramError, run_module
+
+
+@dataclass
+class Peer:
+    """Another code, run so often in every round with each of its settings.
+
+    `facts` are those of its fastest run so far, `trouble` says why there are none.
+    """
+
+    name: str
+    module: str
+    repeats: int = 1
+    facts: dict[str, Any] | None = None
+    trouble: str | None = None
+
+    def play(self) -> None:
+        """Run it, if it is there; once it has failed it is left alone."""
+        if importlib.util.find_spec(self.name) is None:
+            self.trouble = "not installed"
+        if self.trouble is not None:
+            return
+        try:
+            found = run_module(self.module, str(self.repeats))
+        except ProgramError as error:
+            self.facts, self.trouble = None, f"failed ({error})"
+            return
+        if self.facts is None or found["us_per_step"] < self.facts["us_per_step"]:
+            self.facts = found
+
+
+def exudyn(repeats: int) -> Peer:
+    return Peer("exudyn", "livens.bench.peers.exudyn_four_bar", repeats)
+
+
+def mujoco(repeats: int) -> Peer:
+    return Peer("mujoco", "livens.bench.peers.mujoco_four_bar", repeats)

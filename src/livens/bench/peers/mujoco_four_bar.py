@@ -1,0 +1,90 @@
+"""The double four-bar linkage in MuJoCo, with its implicitfast integrator. A program of its own that prints one line of
+JSON.
+
+Every bar hangs on a hinge; MuJoCo's bodies form trees, so the two loops are closed by stiff soft constraints.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+import mujoco
+
+from livens.bench.peers.clock import seconds
+
+H, STEPS = 1e-3, 10_000
+#: About the axes of the bar and the two across; a bar has no thickness, MuJoCo wants some.
+_ALONG, _ACROSS = 1e-6, 1 / 12
+
+
+def _bar(name: str, upright: bool, x: float, z: float, inside: str = "") -> str:
+    """A bar on a hinge at (x, z) of the body it is in, which carries `inside`."""
+    centre, inertia = ("0 0 .5", (_ACROSS, _ACROSS, _ALONG)) if upright else (".5 0 0", (_ALONG, _ACROSS, _ACROSS))
+    numbers = " ".join(f"{value:.10g}" for value in inertia)
+    return (
+        f'<body name="{name}" pos="{x} 0 {z}"><joint name="{name}" type="hinge" axis="0 1 0"/>'
+        f'<inertial pos="{centre}" mass="1" diaginertia="{numbers}"/>{inside}</body>'
+    )
+
+
+def _closure(upper: str, lower: str) -> str:
+    """The far end of an upper bar stays on the top of a lower bar, as firmly as a step of 1 ms allows."""
+    return f'<connect body1="{upper}" body2="{lower}" anchor="1 0 0" solref="0.002 1" solimp="0.9999 0.9999 0.001"/>'
+
+
+def model() -> Any:
+    bars = [
+        _bar("lower0", True, 0, 0, _bar("upper0", False, 0, 1)),
+        _bar("lower1", True, 1, 0, _bar("upper1", False, 0, 1)),
+        _bar("lower2", True, 2, 0),
+    ]
+    closures = _closure("upper0", "lower1") + _closure("upper1", "lower2")
+    return mujoco.MjModel.from_xml_string(
+        f'<mujoco><option timestep="{H}" gravity="0 0 -9.81" integrator="implicitfast" solver="Newton"'
+        ' iterations="50" tolerance="1e-12"><flag contact="disable" energy="enable"/></option>'
+        f"<worldbody>{''.join(bars)}</worldbody><equality>{closures}</equality></mujoco>"
+    )
+
+
+def start(linkage: Any) -> Any:
+    """Lower bars turn to the right at 1 rad/s; upper bars, hinged on them, turn back and stay level."""
+    data = mujoco.MjData(linkage)
+    for name in ("lower0", "lower1", "lower2", "upper0", "upper1"):
+        data.qvel[linkage.joint(name).dofadr[0]] = 1.0 if name.startswith("lower") else -1.0
+    mujoco.mj_forward(linkage, data)
+    return data
+
+
+def energy_error(linkage: Any) -> float:
+    """The largest deviation from the initial energy in a run, relative to it."""
+    data = start(linkage)
+    first, worst = float(data.energy.sum()), 0.0
+    for _ in range(STEPS):
+        mujoco.mj_step(linkage, data)
+        worst = max(worst, abs(float(data.energy.sum()) / first - 1))
+    return worst
+
+
+def main(repeats: int) -> dict[str, Any]:
+    linkage = model()
+    error = energy_error(linkage)
+    best, tip = math.inf, math.nan
+    for _ in range(repeats):
+        data = start(linkage)
+        best = min(best, seconds(lambda: mujoco.mj_step(linkage, data, STEPS)))
+        tip = math.sin(float(data.qpos[linkage.joint("lower0").qposadr[0]]))
+    return {
+        "peer": "mujoco",
+        "version": mujoco.__version__,
+        "setting": "implicitfast, soft loop closures",
+        "us_per_step": best / STEPS * 1e6,
+        "x4_end": tip,
+        "energy_error": error,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)))

@@ -1,0 +1,40 @@
+"""Programs in processes of their own, which print one line of JSON as their last."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+#: No program of the benchmark takes that long, even on a slow machine.
+_PATIENCE_S = 600
+
+
+class ProgramError(RuntimeError):
+    """A program ended otherwise than it should; the message is the last it said."""
+
+
+def run_module(module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What ``python -m module arguments`` printed in its last line."""
+    # threads of numerical libraries would share the one core and only get in each other's way
+    settings = {**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})}
+    command = [sys.executable, "-m", module, *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=settings, timeout=_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        raise ProgramError(f"no answer within {_PATIENCE_S} s") from None
+    try:
+        found = json.loads(_last_line(done.stdout)) if done.returncode == 0 else None
+    except json.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise ProgramError(_last_line(done.stderr) or f"exit code {done.returncode}")
+    return found
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else ""

@@ -1,0 +1,54 @@
+"""Four-bar loops in a row: how the time per step and the time to compile grow with the model."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from livens.bench.case import Say
+from livens.bench.fresh import fresh_run
+from livens.bench.ours import Best
+from livens.bench.report import Goal, Line, Point, Report
+
+#: Loops -> steps: fewer for large models, whose steps are long enough to be timed.
+_STEPS = {2: 10_000, 5: 10_000, 10: 5_000, 20: 4_000, 40: 2_000}
+
+
+class Scaling:
+    name = "n-four-bar"
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._cold: dict[int, float] = {}
+        self._warm = {N: Best() for N in _STEPS}
+        self._us_per_step = {N: Best() for N in _STEPS}
+
+    def play(self, first: bool, say: Say) -> None:
+        for N, steps in _STEPS.items():
+            cache = str(Path(self._folder.name) / str(N))  # of its own: small models share kernels with other cases
+            if first:
+                say(f"compiling N = {N}")
+                # once: the largest takes long, and what takes long stands out from the noise
+                self._cold[N] = fresh_run(self.name, cache=cache, N=N)["compile_s"]
+            say(f"N = {N}")
+            found = fresh_run(self.name, steps=steps, repeats=2, cache=cache, N=N)
+            self._warm[N].add(found["compile_s"])
+            self._us_per_step[N].add(found["us_per_step"])
+
+    def tell(self, report: Report) -> None:
+        self._folder.cleanup()
+        report.points += [
+            Point(N, steps, self._us_per_step[N].value, self._cold[N], self._warm[N].value)
+            for N, steps in _STEPS.items()
+        ]
+        exponent = growth_exponent([p.N for p in report.points], [p.us_per_step for p in report.points])
+        case = f"{self.name}: exponent of time per step in N"
+        report.lines.append(Line(case, exponent, "", Goal("<=", 1.2)))
+
+
+def growth_exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """The a of ``time = constant * size^a`` that fits best, in the least-squares sense of the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])

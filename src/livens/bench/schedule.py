@@ -1,0 +1,52 @@
+"""Which cases there are, and in which order they run."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import livens
+from livens.bench.case import Case, Say
+from livens.bench.core import one_core
+from livens.bench.four_bar import FourBar
+from livens.bench.memory import LongRun
+from livens.bench.pendulum import Pendulum
+from livens.bench.report import Report
+from livens.bench.scaling import Scaling
+from livens.bench.startup import FirstStep, Help
+from livens.errors import InputError
+
+
+def run(rounds: int, say: Say) -> Report:
+    """All cases, one after the other and then all over again, so that a busy minute of the machine hits them alike."""
+    if rounds < 1:
+        raise InputError(f"rounds must be at least 1, got {rounds}")
+    cases: list[Case] = [FourBar(), Pendulum(), Scaling(), FirstStep(), LongRun(), Help()]
+    with one_core():
+        for number in range(1, rounds + 1):
+            for case in cases:
+                where = f"round {number} of {rounds}: {case.name}"
+                say(where)
+                case.play(number == 1, lambda what: say(f"{where}, {what}"))
+    report = Report(rounds, _machine())
+    for case in cases:
+        case.tell(report)
+    return report
+
+
+def _machine() -> dict[str, str]:
+    about = {"livens": livens.__version__, "Python": platform.python_version(), "on": _processor()}
+    if hasattr(
+        os, "getloadavg"
+    ):  # the benchmark itself is a load of one; much more, and the times are not to be trusted
+        about["load"] = f"{os.getloadavg()[1]:.1f} of {os.cpu_count()} cores"
+    return about
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,0 +1,48 @@
+"""From the model to its first step, and from the shell to the help."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+
+from livens.bench.case import Say
+from livens.bench.fresh import fresh_run
+from livens.bench.ours import Best
+from livens.bench.report import Goal, Line, Report
+
+
+class FirstStep:
+    """In a new process, with the modules imported and the loop over time loaded, as all models share them."""
+
+    name = "model to first step"
+
+    def __init__(self) -> None:
+        self._cold, self._warm = Best(), Best()
+
+    def play(self, first: bool, say: Say) -> None:
+        with tempfile.TemporaryDirectory() as cache:
+            for best in (self._cold, self._warm):
+                best.add(fresh_run("double-four-bar", cache=cache)["first_step_s"])
+
+    def tell(self, report: Report) -> None:
+        case = "double-four-bar: model to first step"
+        report.lines.append(Line(f"{case}, nothing on disk", self._cold.value, "s", Goal("<", 1)))
+        report.lines.append(Line(f"{case}, kernels on disk", self._warm.value, "s", Goal("<", 0.2)))
+
+
+class Help:
+    name = "livens --help"
+
+    def __init__(self) -> None:
+        self._wall = Best()
+
+    def play(self, first: bool, say: Say) -> None:
+        command = [sys.executable, "-c", "from livens.cli import main; main()", "--help"]
+        start = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        self._wall.add(time.perf_counter() - start)
+
+    def tell(self, report: Report) -> None:
+        report.lines.append(Line(self.name, self._wall.value, "s", Goal("<", 0.5)))

@@ -1,0 +1,173 @@
+"""The benchmark's bookkeeping. What it measures is not tested here: times belong to a machine, not to a test."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+import time
+
+import pytest
+from rich.console import Console
+
+from livens import bench
+from livens.bench import fresh, peers, schedule
+from livens.bench.core import one_core
+from livens.bench.four_bar import FourBar
+from livens.bench.peers import Peer
+from livens.bench.peers.clock import seconds
+from livens.bench.program import ProgramError, run_module
+from livens.bench.report import Goal, Line, Motion, Point, Report
+from livens.bench.scaling import growth_exponent
+from livens.bench.tables import show
+from livens.errors import InputError
+
+
+def fake_report() -> Report:
+    return Report(
+        rounds=3,
+        machine={"livens": "0", "on": "paper"},
+        lines=[
+            Line("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn", theirs=50.0),
+            Line("linkage", 2.0, goal=Goal(">=", 2.5), peer="mujoco"),
+            Line("start", 0.5, "s", Goal("<", 1)),
+            Line("long run", 0.25),
+        ],
+        motions=[Motion("livens 0", "livens-em", 0.3284471, 1.1e-5, 2e-14)],
+        points=[Point(2, 10_000, 1.25, 0.5, 0.25), Point(40, 2_000, 25.0, 30.0, 2.5)],
+        skipped={"mujoco": "not installed"},
+    )
+
+
+def printed(report: Report) -> str:
+    out = io.StringIO()
+    show(report, Console(file=out, width=110))
+    return out.getvalue()
+
+
+def row(text: str, start: str) -> list[str]:
+    return next(line.split() for line in text.splitlines() if line.strip().startswith(start))
+
+
+def test_goals():
+    assert Goal(">=", 30).met(30) and not Goal(">=", 30).met(29.9)
+    assert Goal("<=", 1.2).met(1.2) and not Goal("<", 1.2).met(1.2)
+    assert str(Goal("<", 1e-13)) == "< 1e-13"
+    assert not Goal("<", 1).met(math.nan)
+
+
+def test_a_line_compares_the_ratio_where_there_is_a_peer_and_our_number_otherwise():
+    faster = Line("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn", theirs=80.0)
+    assert faster.ratio == 40 and faster.met is True
+    assert Line("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn", theirs=50.0).met is False
+    skipped = Line("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn")
+    assert skipped.ratio is None and skipped.met is None
+    assert Line("start", 0.5, "s", Goal("<", 1)).met is True
+    assert Line("long run", 0.25).met is None
+
+
+def test_table():
+    text = printed(fake_report())
+    assert "best of 3 rounds" in text
+    assert row(text, "linkage") == ["linkage", "2.00", "us", "exudyn", "50.0", "us", "25.0", ">=", "30", "NO"]
+    assert row(text, "start") == ["start", "0.500", "s", "<", "1", "yes"]
+    assert row(text, "long run") == ["long", "run", "0.250", "us"]
+    assert row(text, "livens 0  ")[-3:] == ["0.3284471", "1.1e-05", "2.0e-14"]
+    assert row(text, "40") == ["40", "2000", "25.0", "0.625", "30.0", "2.50"]
+    assert "mujoco: not installed, skipped" in text
+    assert "not as wanted: linkage against exudyn" in text
+
+
+def test_json_has_the_same_facts(monkeypatch, capsys):
+    monkeypatch.setattr(schedule, "run", lambda rounds, say: fake_report())
+    bench.run_and_print(rounds=3, as_json=True)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["rounds"] == 3
+    assert facts["lines"][0] == {
+        "case": "linkage", "ours": 2.0, "unit": "us", "peer": "exudyn", "theirs": 50.0, "ratio": 25.0,
+        "wanted": ">= 30", "met": False,
+    }  # fmt: skip
+    assert facts["lines"][1]["ratio"] is None and facts["lines"][1]["met"] is None
+    assert facts["motion"][0]["x4_end"] == 0.3284471
+    assert [point["N"] for point in facts["scaling"]] == [2, 40]
+    assert facts["skipped"] == {"mujoco": "not installed"}
+
+
+def test_tables_are_printed_without_json(monkeypatch, capsys):
+    monkeypatch.setattr(schedule, "run", lambda rounds, say: fake_report())
+    bench.run_and_print(rounds=3)
+    assert "linkage" in capsys.readouterr().out
+
+
+def test_missing_peers_are_skipped_with_a_word(monkeypatch):
+    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("livens.bench.four_bar._STEPS", 20)
+    case, report = FourBar(), Report(1, {})
+    case.play(True, lambda what: None)
+    case.tell(report)
+    assert report.skipped == {"exudyn": "not installed", "mujoco": "not installed"}
+    assert [line.met for line in report.lines if line.peer] == [None, None]
+    text = printed(report)
+    assert "exudyn: not installed, skipped" in text and "mujoco: not installed, skipped" in text
+
+
+def test_a_peer_that_fails_is_skipped_with_its_last_words(monkeypatch):
+    def fail(*_):
+        raise ProgramError("out of cheese")
+
+    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(peers, "run_module", fail)
+    peer = Peer("exudyn", "nowhere")
+    peer.play()
+    assert peer.facts is None and peer.trouble == "failed (out of cheese)"
+
+
+def test_the_fastest_run_of_a_peer_counts(monkeypatch):
+    times = iter([5.0, 4.0, 6.0])
+    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(peers, "run_module", lambda *_: {"us_per_step": next(times)})
+    peer = Peer("exudyn", "nowhere")
+    for _ in range(3):
+        peer.play()
+    assert peer.facts == {"us_per_step": 4.0}
+
+
+def test_the_clock_leaves_out_what_others_take():
+    assert 0 <= seconds(lambda: time.sleep(0.05)) < 0.05  # asleep, the processor serves others
+
+
+def test_the_last_line_of_a_program_counts(tmp_path, monkeypatch):
+    (tmp_path / "talker.py").write_text("import sys\nprint('hello')\nprint('{\"a\": %d}' % int(sys.argv[1]))\n")
+    (tmp_path / "failer.py").write_text("raise ValueError('no such luck')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert run_module("talker", "7") == {"a": 7}
+    with pytest.raises(ProgramError, match="no such luck"):
+        run_module("failer")
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
+def test_growth_exponent(exponent):
+    sizes = [2, 5, 10, 20, 40]
+    assert growth_exponent(sizes, [3.7 * N**exponent for N in sizes]) == pytest.approx(exponent)
+
+
+def test_a_fresh_run_tells_all():
+    asked = dict(problem="simple-pendulum", steps=10, every=5, repeats=2, options={})
+    assert set(fresh.main(asked)) == {"first_step_s", "compile_s", "us_per_step", "peak_mb"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes cannot be bound to a core")
+def test_cores_are_given_back():
+    import os
+
+    before = os.sched_getaffinity(0)
+    with pytest.raises(ZeroDivisionError), one_core():
+        assert len(os.sched_getaffinity(0)) == 1
+        raise ZeroDivisionError
+    assert os.sched_getaffinity(0) == before
+
+
+def test_rounds_must_be_positive():
+    with pytest.raises(InputError, match="rounds"):
+        schedule.run(0, lambda what: None)
