@@ -27,7 +27,7 @@ PAST = 5
 #: How much of the last change the extrapolation of the unknowns may be bent.
 BENT = 0.7
 #: The round-off bounds are computed anew every so many steps, and whenever a residual does not reach them.
-REFRESH = 16
+REFRESH = 64
 
 
 @intrinsic
