@@ -124,6 +124,9 @@ def test_list(tmp_path):
     assert done.returncode == 0
     for entry in lv.problems.all():
         assert entry.name in done.stdout and entry.summary in done.stdout
+    facts = json.loads(livens("list", "--json", cwd=tmp_path).stdout)
+    assert {p["name"] for p in facts["problems"]} == {entry.name for entry in lv.problems.all()}
+    assert {s["name"]: s["order"] for s in facts["schemes"]} == {s.name: s.order for s in lv.schemes.all()}
     done = livens("list", "schemes", cwd=tmp_path)
     assert "livens-em" in done.stdout and "livens-midpoint" in done.stdout
 

@@ -31,7 +31,8 @@ class Progress:
             if now - self._start < _PATIENCE:
                 return
             self._open()
-        self._bar.update(self._task, completed=done)
+        rate = done / (now - self._start)
+        self._bar.update(self._task, completed=done, rate=f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
 
     def _open(self) -> None:
         from rich.console import Console
@@ -40,10 +41,10 @@ class Progress:
 
         self._bar = Bar(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(self._unit),
-            TimeRemainingColumn(), console=Console(stderr=True), transient=True,
+            TextColumn("{task.fields[rate]}"), TimeRemainingColumn(), console=Console(stderr=True), transient=True,
         )  # fmt: skip
         self._bar.start()
-        self._task = self._bar.add_task(self._title, total=self._total)
+        self._task = self._bar.add_task(self._title, total=self._total, rate="")
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
@@ -11,16 +12,44 @@ def add_to(app: typer.Typer) -> None:
     app.command("list")(list_)
 
 
-def list_(what: Annotated[str, typer.Argument(help="problems, schemes, or both if not given.")] = "") -> None:
+def list_(
+    what: Annotated[str, typer.Argument(help="problems, schemes, or both if not given.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+) -> None:
     """List the ready problems with the schemes that fit, and the schemes with their properties."""
     from livens.errors import InputError, suggestion
 
-    kinds = {"problems": _problems, "schemes": _schemes}
+    kinds = {"problems": (_problems, _problem_objects), "schemes": (_schemes, _scheme_objects)}
     if what and what not in kinds:
         raise InputError(f"there is no list of '{what}'{suggestion(what, kinds)}")
-    for kind, show in kinds.items():
-        if what in ("", kind):
-            show()
+    chosen = {kind: both for kind, both in kinds.items() if what in ("", kind)}
+    if as_json:
+        typer.echo(json.dumps({kind: objects() for kind, (_, objects) in chosen.items()}))
+        return
+    for show, _ in chosen.values():
+        show()
+
+
+def _problem_objects() -> list[dict[str, Any]]:
+    from livens import problems, schemes
+
+    return [
+        {
+            "name": entry.name, "summary": entry.summary, "source": entry.source, "options": entry.options,
+            "schemes": schemes.fitting(problems.load(entry.name).system),
+        }
+        for entry in problems.all()
+    ]  # fmt: skip
+
+
+def _scheme_objects() -> list[dict[str, Any]]:
+    from livens import schemes
+
+    traits = ("name", "summary", "source", "order", "symplectic", "symmetric", "conserves")
+    return [
+        {trait: getattr(scheme, trait) for trait in traits} | {"requires": [r.words for r in scheme.requires]}
+        for scheme in schemes.all()
+    ]
 
 
 def _problems() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ def plot(
         str | None, typer.Option(help="Names of pictures, with commas; all that make sense if not given.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the pictures; or, for a single one, its file.")] = Path(),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the files written as one JSON object.")] = False,
 ) -> None:
     """Draw energies, constraints, coordinates and more of a run, and print the files written.
 
@@ -43,5 +45,8 @@ def plot(
         raise InputError(f"'{out}' is one picture: say which one with --what, or give a folder")
     result = lv.load(file)
     paths = [save(PICTURES[names[0]].draw(result), out)] if single and names else save_all(result, out, names)
+    if as_json:
+        typer.echo(json.dumps({"pictures": [str(path) for path in paths]}))
+        return
     for path in paths:
         typer.echo(str(path))
