@@ -159,3 +159,30 @@ def test_one_figure_from_the_command_line(tmp_path):
     assert found.exit_code == 0
     facts = json.loads(found.stdout)
     assert facts["holds"] and [figure["figure"] for figure in facts["figures"]] == ["8"]
+
+
+@pytest.mark.slow
+def test_all_sources_in_one_report(tmp_path):
+    """Every claim of every source, with the figures, on one page."""
+    from livens.reproduce import SOURCES, reproduce_all
+
+    reports = reproduce_all(tmp_path, progress=False)
+    assert [report.source.name for report in reports] == list(SOURCES)
+    assert all(report.holds for report in reports)
+    for name in ("report.md", "report.html"):
+        page = (tmp_path / name).read_text(encoding="utf-8")
+        for report in reports:
+            assert report.source.citation.split(":")[0].split(",")[0] in page
+            assert all(file in page for drawn in report.drawn for file in drawn.files if file.endswith(".png"))
+
+
+def test_only_needs_one_source(tmp_path, monkeypatch):
+    """Figures of different sources have the same numbers."""
+    from typer.testing import CliRunner
+
+    from livens.cli import app
+    from livens.errors import InputError
+
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["reproduce", "--only", "3"])
+    assert isinstance(done.exception, InputError) and "--only goes with one source" in str(done.exception)

@@ -17,7 +17,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def reproduce(
-    source: Annotated[str, typer.Argument(help="S000, S001 or S004.")],
+    source: Annotated[str, typer.Argument(help="S000, S001, S004, or all of them in one report if not given.")] = "all",
     out: Annotated[
         Path | None, typer.Option(help="Folder for figures and report; reproduce-SOURCE if not given.")
     ] = None,
@@ -34,14 +34,25 @@ def reproduce(
     Example: livens reproduce S004 --only 13 --out figures
     """
     from livens.cli.study import uninterrupted
+    from livens.errors import InputError
     from livens.reproduce import reproduce as made
+    from livens.reproduce import reproduce_all
 
-    report = uninterrupted(lambda: made(source, out, only, progress=False if quiet or as_json else None))
+    progress = False if quiet or as_json else None
+    everything = source.lower() == "all"
+    if everything and only is not None:
+        raise InputError("--only goes with one source: its figures have numbers of their own")
+    if everything:
+        reports = uninterrupted(lambda: reproduce_all(out, progress=progress))
+    else:
+        reports = [uninterrupted(lambda: made(source, out, only, progress=progress))]
     if as_json:
-        typer.echo(json.dumps(report.as_object()))
+        objects = [report.as_object() for report in reports]
+        typer.echo(json.dumps({"sources": objects} if everything else objects[0]))
     elif not quiet:
-        _print(report)
-    if not report.holds:
+        for report in reports:
+            _print(report)
+    if not all(report.holds for report in reports):
         raise typer.Exit(1)
 
 

@@ -7,6 +7,6 @@
 
 from __future__ import annotations
 
-from livens.reproduce.core import SOURCES, Claim, Drawn, Entry, Report, Source, figures, reproduce
+from livens.reproduce.core import SOURCES, Claim, Drawn, Entry, Report, Source, figures, reproduce, reproduce_all
 
-__all__ = ["SOURCES", "Claim", "Drawn", "Entry", "Report", "Source", "figures", "reproduce"]
+__all__ = ["SOURCES", "Claim", "Drawn", "Entry", "Report", "Source", "figures", "reproduce", "reproduce_all"]

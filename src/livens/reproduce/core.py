@@ -201,6 +201,16 @@ def reproduce(
     return report
 
 
+def reproduce_all(out: str | Path | None = None, *, progress: bool | None = None) -> list[Report]:
+    """Every source, with all figures in one folder (``reproduce`` if not given) and all claims in one report."""
+    from livens.reproduce.report import write
+
+    folder = Path("reproduce" if out is None else out)
+    reports = [reproduce(name, folder, progress=progress) for name in SOURCES]
+    write(*reports)
+    return reports
+
+
 def _drawn(entry: Entry, folder: Path) -> Drawn:
     from livens.plot.style import save
 

@@ -24,11 +24,12 @@ figure { margin: 1rem 0; } img { max-width: 100%; }
 """
 
 
-def write(report: Report) -> list[Path]:
-    """Write ``report.md`` and ``report.html`` into the folder of the report."""
+def write(*reports: Report) -> list[Path]:
+    """Write ``report.md`` and ``report.html`` on one or several sources into their folder."""
     files = []
-    for name, text in (("report.md", as_markdown(report)), ("report.html", as_html(report))):
-        path = report.folder / name
+    markdown = "\n".join(as_markdown(report) for report in reports)
+    for name, text in (("report.md", markdown), ("report.html", as_html(*reports))):
+        path = reports[0].folder / name
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
@@ -67,8 +68,15 @@ def as_markdown(report: Report) -> str:
     return "\n".join(lines)
 
 
-def as_html(report: Report) -> str:
+def as_html(*reports: Report) -> str:
     """The page as HTML; pictures are files beside it."""
+    names = ", ".join(report.source.name for report in reports)
+    body = "\n".join(line for report in reports for line in _body(report))
+    head = f'<meta charset="utf-8"><title>{names} reproduced</title><style>{_STYLE}</style>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+
+
+def _body(report: Report) -> list[str]:
     source = report.source
     body = [f"<h1>{source.name} reproduced</h1>", f"<p>{html.escape(source.citation)}.</p>"]
     body += [f"<p><strong>{html.escape(_counted(report))}</strong></p>"]
@@ -78,7 +86,7 @@ def as_html(report: Report) -> str:
     body += ["<h2>Figures</h2>"]
     for drawn in report.drawn:
         title = f"Figure {drawn.entry.number}: {html.escape(drawn.entry.title)}"
-        body += [f'<h3 id="figure-{drawn.entry.number}">{title}</h3>']
+        body += [f'<h3 id="{source.name}-figure-{drawn.entry.number}">{title}</h3>']
         if drawn.files:
             image = f'<img src="{_png(drawn)}" alt="{html.escape(drawn.entry.title, quote=True)}">'
             pdf = next((name for name in drawn.files if name.endswith(".pdf")), "")
@@ -89,8 +97,7 @@ def as_html(report: Report) -> str:
             note = html.escape(drawn.entry.note)
             body += [f'<p class="note"><strong>Ours against the published figure.</strong> {note}</p>']
         body += _table([(drawn, False)])
-    head = f'<meta charset="utf-8"><title>{source.name} reproduced</title><style>{_STYLE}</style>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n' + "\n".join(body) + "\n</body></html>\n"
+    return body
 
 
 def _table(rows: Iterable[tuple[Drawn, bool]]) -> list[str]:
@@ -99,7 +106,8 @@ def _table(rows: Iterable[tuple[Drawn, bool]]) -> list[str]:
     for drawn, numbered in rows:
         for claim in drawn.claims:
             number = drawn.entry.number
-            first = f'<td><a href="#figure-{number}">{number}</a></td>' if numbered else ""
+            place = f"{drawn.entry.source}-figure-{number}"
+            first = f'<td><a href="#{place}">{number}</a></td>' if numbered else ""
             kind = "" if claim.holds else ' class="no"'
             text, measured = html.escape(claim.text), html.escape(claim.measured)
             lines.append(f"<tr>{first}<td>{text}</td><td>{measured}</td><td{kind}>{verdict(claim.holds)}</td></tr>")
