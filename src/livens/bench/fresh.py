@@ -54,7 +54,7 @@ def main(asked: dict[str, Any]) -> dict[str, float]:
     problem = lv.problems.load(asked["problem"], **asked["options"])
     first = lv.simulate(problem, t_end=problem.h)
     found = {"first_step_s": time.perf_counter() - start, "compile_s": first.statistics.compile_s}
-    if asked["to_file"]:
+    if asked.get("to_file"):
         wall = min(_written(problem, asked) for _ in range(asked["repeats"]))
     else:
         wall = min(

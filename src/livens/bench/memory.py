@@ -31,7 +31,7 @@ class LongRun:
         case = f"simple-pendulum, {_STEPS:.0e} steps, every {_EVERY}"
         report.lines.append(Line(case, self._found["us_per_step"]))
         report.lines.append(Line(f"{case}: memory", self._found["peak_mb"], "MB", Goal("<", 500)))
-        case = f"simple-pendulum, {_STEPS:.0e} steps, every one in a file"
+        case = f"simple-pendulum, {_STEPS:.0e} steps in a file"
         report.lines.append(Line(f"{case}: memory", self._stored["peak_mb"], "MB", Goal("<", 500)))
         few, each = (self._written[every]["us_per_step"] for every in (_EVERY, 1))
-        report.lines.append(Line("writing every step: added to computing", 100 * (each / few - 1), "%", Goal("<", 50)))
+        report.lines.append(Line("simple-pendulum: writing, on top of computing", 100 * (each / few - 1), "%", Goal("<", 50)))
