@@ -34,4 +34,6 @@ class LongRun:
         case = f"simple-pendulum, {_STEPS:.0e} steps in a file"
         report.lines.append(Line(f"{case}: memory", self._stored["peak_mb"], "MB", Goal("<", 500)))
         few, each = (self._written[every]["us_per_step"] for every in (_EVERY, 1))
-        report.lines.append(Line("simple-pendulum: writing, on top of computing", 100 * (each / few - 1), "%", Goal("<", 50)))
+        report.lines.append(
+            Line("simple-pendulum: writing, on top of computing", 100 * (each / few - 1), "%", Goal("<", 50))
+        )
