@@ -99,6 +99,7 @@ def test_every_and_resume(tmp_path):
         (["run", "absent.h5", "--resume"], "there is no file"),
         (["plot", "text.h5"], "not a result file of livens"),
         (["list", "schemas"], "did you mean 'schemes'?"),
+        (["bench", "--rounds", "0"], "rounds must be at least 1"),
         (["walk"], "No such command"),
     ],
 )
