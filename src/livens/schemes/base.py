@@ -124,7 +124,7 @@ class Scheme:
 
     # -- the recipe -----------------------------------------------------------------------------------------------
     def guess(self, old: State) -> Sequence[Any]:
-        """The unknowns to start Newton from at the first step, one block per name in `unknowns`."""
+        """The unknowns to start Newton from at the first step, and where steps are long; one block per unknown."""
         raise NotImplementedError
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
