@@ -63,7 +63,7 @@ def test_arguments_of_simulate(changes, words):
 
 
 def test_not_a_system():
-    with pytest.raises(lv.InputError, match="needs a System or a Problem"):
+    with pytest.raises(lv.InputError, match="needs a model, such as a System, or a Problem"):
         lv.simulate(lambda q: q, q0=[1], v0=[0], h=0.1, t_end=1)
 
 

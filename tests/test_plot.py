@@ -16,7 +16,6 @@ from livens.cli.plot import plot as plot_command
 from livens.plot import style
 from livens.plot.curves import round_off, thin, thin_path
 from livens.plot.names import label, points, quantity, spread
-from livens.result import VARIABLES
 
 EPS = np.finfo(float).eps
 PROGRAM = [sys.executable, "-c", "from livens.cli import main; main()"]
@@ -360,7 +359,7 @@ def test_save_all_of_a_run_that_stored_little(tmp_path):
 
 
 def test_a_run_without_steps_can_be_drawn(linkage, tmp_path):
-    rows = {name: getattr(linkage, name)[:1] for name in VARIABLES}
+    rows = {name: getattr(linkage, name)[:1] for name in linkage.stored}
     run = lv.Result(rows, linkage.record, system=linkage.system)
     drawn = names_of(plot.save_all(run, tmp_path))
     assert "double-four-bar-energy.png" in drawn and "double-four-bar-snapshots.png" in drawn

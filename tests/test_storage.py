@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
-from livens.result import VARIABLES
 
 
 def same(a, b):
-    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in VARIABLES)
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in a.stored)
 
 
 def test_save_and_load(tmp_path):
@@ -33,7 +32,7 @@ def test_save_and_load(tmp_path):
 def test_xarray_reads_it(tmp_path):
     run = lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.1, out=tmp_path / "run.h5")
     with xarray.open_dataset(tmp_path / "run.h5", engine="h5netcdf") as data:
-        assert set(VARIABLES) <= set(data.variables)
+        assert set(run.stored) <= set(data.variables)
         assert data["q"].dims == ("t", "coordinate") and list(data["coordinate"].values) == ["x", "y"]
         assert np.array_equal(data["q"].values, run.q)
         assert data["t"].attrs["units"] == "s"
@@ -167,7 +166,7 @@ def test_damaged_files_are_refused_or_read(tmp_path_factory, small_file, cut, ch
     path.write_bytes(bytes(content))
     try:
         run = lv.load(path)
-        for name in VARIABLES:
+        for name in run.stored:
             getattr(run, name)
     except lv.InputError as error:
         assert str(path) in str(error)

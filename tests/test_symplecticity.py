@@ -51,7 +51,7 @@ def defect(system, scheme, q0, v0, h):
     start = initial_state(system, q0, v0, system.parameter_vector(), project=True)
     e, n = step_equations(system, lv.schemes.get(scheme)), system.n
     c = np.concatenate([[h, 0.0], system.parameter_vector()])
-    z = np.concatenate([start.q, start.v, start.p, [0.0, 0.0], start.multipliers])
+    z = system.layout.vector(start.values)
     x = solution(e, z, c)
     derivatives = ca.Function(
         "d",
@@ -61,7 +61,7 @@ def defect(system, scheme, q0, v0, h):
     r_x, r_z, end_x, end_z = (np.array(value) for value in derivatives(x, z, c))
     step = end_z - end_x @ np.linalg.solve(r_x, r_z)
     q, p = np.arange(n), np.arange(2 * n, 3 * n)
-    G = np.array(ca.Function("G", [(d := dynamics(system)).q, d.t, d.k], [d.G])(start.q, 0, c[2:]))
+    G = np.array(ca.Function("G", [(d := dynamics(system)).q, d.t, d.k], [d.G])(start["q"], 0, c[2:]))
     free = np.linalg.svd(G)[2][len(G) :].T
     tangent = np.zeros((len(z), free.shape[1] + n))
     tangent[np.ix_(q, range(free.shape[1]))] = free
@@ -121,7 +121,7 @@ def test_the_misprinted_scheme_is_not_symplectic():
     system, q0, v0 = random_system(5, varying=False)
     start = initial_state(system, q0, v0, system.parameter_vector(), project=True)
     good = defect(system, "ggl-variational", q0, v0, 0.05)
-    bad = defect_of_step(system, Misprinted(), start.q, start.v, start.p, start.multipliers, 0.05)
+    bad = defect_of_step(system, Misprinted(), start["q"], start["v"], start["p"], start["multipliers"], 0.05)
     assert good < 1e-11 < 1e-8 < bad
 
 

@@ -23,18 +23,21 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from livens import bodies, math, problems, rotations, scenario, schemes, study, symmetry
+    from livens import bodies, math, problems, rotations, scenario, schemes, study, symmetry, tableaus
     from livens.element import Element, through
     from livens.errors import InputError, IntegrationError, Interrupted, LivensError, ModelError, WriteError
+    from livens.first_order import FirstOrder
     from livens.problems.problem import Problem
     from livens.result import Result
     from livens.simulation import resume, simulate
+    from livens.step_control import StepControl
     from livens.storage import load
     from livens.system import System
 
 #: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
 _HOMES = {
     "Element": "element",
+    "FirstOrder": "first_order",
     "InputError": "errors",
     "IntegrationError": "errors",
     "Interrupted": "errors",
@@ -42,6 +45,7 @@ _HOMES = {
     "ModelError": "errors",
     "Problem": "problems.problem",
     "Result": "result",
+    "StepControl": "step_control",
     "System": "system",
     "WriteError": "errors",
     "bodies": "",
@@ -55,12 +59,13 @@ _HOMES = {
     "simulate": "simulation",
     "study": "",
     "symmetry": "",
+    "tableaus": "",
     "through": "element",
 }
 __all__ = [
-    "Element", "InputError", "IntegrationError", "Interrupted", "LivensError", "ModelError", "Problem", "Result",
-    "System", "WriteError", "bodies", "load", "math", "problems", "resume", "rotations", "scenario", "schemes",
-    "simulate", "study", "symmetry", "through",
+    "Element", "FirstOrder", "InputError", "IntegrationError", "Interrupted", "LivensError", "ModelError", "Problem",
+    "Result", "StepControl", "System", "WriteError", "bodies", "load", "math", "problems", "resume", "rotations",
+    "scenario", "schemes", "simulate", "study", "symmetry", "tableaus", "through",
 ]  # fmt: skip
 
 

@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 
 from livens import schemes
-from livens.dynamics import dynamics
 from livens.errors import InputError
+from livens.model import Model
 from livens.observe import expression, walk
 from livens.result import MissingVariableError, Result
 from livens.system import System
@@ -68,27 +68,34 @@ def rows(result: Result) -> list[Row]:
         return _noted(result)
 
 
-def _measured(result: Result, system: System) -> list[Row]:
+def _measured(result: Result, system: Model) -> list[Row]:
     """From the states, in one pass."""
-    names = [result.summary.energy]
-    names += ["constraint", "velocity_constraint"] if system.m else []
+    names = [result.summary.energy] if result.summary.energy else []
+    names += ["constraint", "velocity_constraint"] if isinstance(system, System) and system.m else []
     names += list(result.summary.momentum_drift)
     watched = {name: _Watched() for name in names}
     rounding = _Rounding(system, names, result.parameter_vector)
     kinetic = 0.0
-    needed = ["kinetic_energy", "supplied_energy", "dissipated_energy", *names]
-    for t, (T, supplied, dissipated, *values) in walk(result, [*needed, "q", "v", "p"]):
-        q, v, p = values[len(names) :]
-        kinetic = max(kinetic, float(np.abs(T).max()))
+    parts = list(system.view.symbols)
+    moving = ["kinetic_energy"] if "kinetic_energy" in system.view.names else names[:1]
+    work = ["supplied_energy", "dissipated_energy"] if "supplied_energy" in result.stored else []
+    for t, values in walk(result, [*names, *parts, *moving, *work]):
+        state = values[len(names) : len(names) + len(parts)]
+        supplied, dissipated = values[-2:] if work else (0.0, 0.0)
+        if moving:
+            kinetic = max(kinetic, float(np.abs(values[len(names) + len(parts)]).max()))
         for name, value in zip(names, values, strict=False):
             if name == result.summary.energy:
                 value = value - supplied + dissipated  # what came in or went out is not drift
             elif name in ("constraint", "velocity_constraint"):
                 value = np.abs(value).max(axis=1)
             watched[name].look(t, value.reshape(len(t), -1))
-        rounding.look(t, q, v, p)
-    table = _energy_rows(result, watched[result.summary.energy], kinetic, rounding[result.summary.energy])
-    for name in names[1:]:
+        rounding.look(t, state)
+    table = []
+    for name in names:
+        if name == result.summary.energy:
+            table += _energy_rows(result, watched[name], kinetic, rounding[name])
+            continue
         maker = _constraint_row if name in ("constraint", "velocity_constraint") else _momentum_row
         table.append(maker(result, name, watched[name], rounding[name]))
     return table
@@ -130,17 +137,16 @@ def _larger(old: float, values: np.ndarray) -> float:
 class _Rounding:
     """What quantities change by if all numbers of the state are rounded: ``eps max sum |df/dz_i| |z_i|``."""
 
-    def __init__(self, system: System, names: list[str], k: np.ndarray) -> None:
-        d = dynamics(system)
-        z = ca.vertcat(d.q, d.v, d.p)
+    def __init__(self, system: Model, names: list[str], k: np.ndarray) -> None:
+        view, z = system.view, system.view.state
         terms = [ca.norm_inf(ca.fabs(ca.jacobian(expression(system, name), z)) @ ca.fabs(z)) for name in names]
         self._names, self._k = names, k
-        self._function = d.function(ca.vertcat(*terms))
+        self._function = view.function(ca.vertcat(*terms))
         self._largest = np.zeros(len(names))
 
-    def look(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
+    def look(self, t: np.ndarray, state: list[np.ndarray]) -> None:
         for i in np.unique(np.linspace(0, len(t) - 1, _SAMPLES).astype(int)):
-            terms = self._function(q[i], v[i], p[i], t[i], self._k).full().ravel()
+            terms = self._function(*(part[i] for part in state), t[i], self._k).full().ravel()
             # derivatives may be infinite where the quantity itself is not
             self._largest = np.maximum(self._largest, np.where(np.isfinite(terms), terms, 0.0))
 
@@ -197,10 +203,10 @@ def _noted(result: Result) -> list[Row]:
     """From the summary alone: no start values, no drift."""
     summary, steps = result.summary, result.statistics.steps
     words = summary.energy.replace("_", " ")
-    found = [
-        (words, summary.energy, summary.max_energy_drift, True),
-        ("  its increment per step", summary.energy, summary.max_energy_increment, True),
-    ]
+    found = []
+    if summary.energy:
+        found.append((words, summary.energy, summary.max_energy_drift, True))
+        found.append(("  its increment per step", summary.energy, summary.max_energy_increment, True))
     if result.facts.constraint_names:
         found.append(("constraints g(q)", "constraint", summary.max_constraint, False))
         found.append(("hidden constraints G(q) v", "velocity_constraint", summary.max_velocity_constraint, False))
@@ -238,6 +244,8 @@ def _momentum_promised(result: Result, name: str) -> bool:
     promises = _promises(result)
     if name in promises or "momentum_maps" not in promises:
         return name in promises
+    if not isinstance(result.system, System):
+        return False
     q = ca.SX.sym("q", result.system.n)
     generators = ca.vec(result.system.momentum_symmetry(name)(q))
     return not ca.depends_on(ca.jacobian(generators, q), q)

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
 
 from livens.element import ElementModel
+from livens.errors import InputError, suggestion
+from livens.model import View
 from livens.system import System
 
+#: Observables of the state alone.
+_EXPRESSIONS: dict[str, Callable[[Dynamics], Any]] = {
+    "kinetic_energy": lambda d: d.T,
+    "potential_energy": lambda d: d.V,
+    "total_energy": lambda d: d.T + d.V,
+    "generalized_energy": lambda d: ca.dot(d.p, d.v) - d.T + d.V,
+    "hamiltonian": lambda d: d.hamiltonian,
+    "constraint": lambda d: d.g,
+    "velocity_constraint": lambda d: d.velocity_constraint,
+}
+_MOMENTA = ("linear_momentum", "angular_momentum")
+OBSERVABLES = (*_EXPRESSIONS, *_MOMENTA)
 
-class Dynamics:
+
+class Dynamics(View):
     """Energies, momenta, constraints of a system and their derivatives, summed over the elements."""
 
     def __init__(self, system: System) -> None:
         self.system = system
+        self.T: Any
+        self.v: Any
+        self.p: Any
+        self.V: Any
+        self.g: Any
         n = system.n
         self.q, self.v, self.p = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("p", n)
         self.t, self.k = ca.SX.sym("t"), ca.SX.sym("k", system.parameter_count)
@@ -33,12 +54,33 @@ class Dynamics:
             self.F[i] += F
             constraints.append(g)
         self.g = ca.vertcat(*constraints)
-        self.arguments = [self.q, self.v, self.p, self.t, self.k]
+        self.symbols = {"q": self.q, "v": self.v, "p": self.p}
 
-    def function(self, expression: Any) -> ca.Function:
-        """Any expression of this object's symbols as a function of (q, v, p, t, k)."""
-        return ca.Function("f", self.arguments, [expression])
+    # -- observables --------------------------------------------------------------------------------------------------
+    def expression(self, name: str) -> Any:
+        if name in _EXPRESSIONS:
+            return _EXPRESSIONS[name](self)
+        if name in self.system.symmetries or name in _MOMENTA:
+            return self.system.momentum_symmetry(name)(self.q).T @ self.p
+        raise InputError(f"unknown observable '{name}'{suggestion(str(name), {*OBSERVABLES, *self.names})}")
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*_EXPRESSIONS, *self.system.symmetries)
+
+    @property
+    def hamiltonian(self) -> Any:
+        """``p.M^-1 p/2 + V``, where it is defined."""
+        if not self.system.regular_augmented_mass:
+            raise InputError("the Hamiltonian is not defined: the mass matrix is singular; use 'generalized_energy'")
+        M = self.augmented_mass
+        if ca.depends_on(M, self.v):
+            raise InputError(
+                "the Hamiltonian is implemented for kinetic energies quadratic in v; use 'generalized_energy'"
+            )
+        return ca.dot(self.p, ca.solve(M, self.p)) / 2 + self.V
+
+    # -- derivatives --------------------------------------------------------------------------------------------------
     @functools.cached_property
     def G(self) -> Any:
         return ca.jacobian(self.g, self.q)

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from livens.dynamics import Dynamics, dynamics
 from livens.errors import InputError
+from livens.model import InitialState
 from livens.system import System
 
 #: Constraint residuals up to this size, relative to what enters them, count as rounding of the given values.
 TOLERANCE = 1e-10
-
-
-@dataclass(frozen=True)
-class InitialState:
-    """Where a run starts: consistent q and v, p from the fibre derivative, multipliers from the accelerations."""
-
-    t: float
-    q: np.ndarray
-    v: np.ndarray
-    p: np.ndarray
-    multipliers: np.ndarray
-    dropped: tuple[int, ...] = ()  # redundant constraints left out
 
 
 def initial_state(
@@ -56,7 +44,8 @@ def initial_state(
         _check_consistent(system, numbers, q, v)
     dropped = _redundant(system, numbers, q, redundant)
     p = numbers(d.fibre_derivative, q, v)
-    return InitialState(t0, q, v, p, _multipliers(system, numbers, q, v, dropped), dropped)
+    multipliers = _multipliers(system, numbers, q, v, dropped)
+    return InitialState(t0, {"q": q, "v": v, "p": p, "multipliers": multipliers}, dropped)
 
 
 def vector(name: str, value: Any, system: System) -> np.ndarray:

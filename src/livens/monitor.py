@@ -8,41 +8,31 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.dynamics import dynamics
-from livens.noether import is_symmetry
+from livens.layout import Layout
+from livens.model import Model
 from livens.observe import expression, kernel_of, tabulate
 from livens.result import Summary
 from livens.schemes.base import Scheme
-from livens.system import System
-
-_ENERGIES = ("generalized_energy", "hamiltonian", "total_energy")
-
-
-def watched_energy(scheme: Scheme) -> str:
-    """The energy a scheme is said to conserve, else the total energy."""
-    return next((name for name in _ENERGIES if name in scheme.conserves), "total_energy")
 
 
 @functools.lru_cache(maxsize=64)
-def _kernel(system: System, energy: str, momenta: tuple[str, ...]) -> tuple[int, int]:
-    d = dynamics(system)
-    columns = [expression(system, energy), d.T]
-    columns += [ca.norm_inf(d.g), ca.norm_inf(d.velocity_constraint)] if system.m else [ca.SX(0), ca.SX(0)]
-    columns += [expression(system, name) for name in momenta]
+def _kernel(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[int, int]:
+    columns = [expression(model, energy) if energy else ca.SX(0), ca.SX(model.magnitude())]
+    columns += [ca.norm_inf(g) if g.numel() else ca.SX(0) for g in model.watched_constraints()]
+    columns += [expression(model, name) for name in momenta]
     column = ca.densify(ca.vertcat(*columns))
-    return kernel_of(system, column), column.numel()
+    return kernel_of(model, column), column.numel()
 
 
 class Monitor:
     """Keeps the largest deviations of a run. Its numbers can be stored and taken up again."""
 
-    def __init__(self, system: System, scheme: Scheme, k: np.ndarray) -> None:
-        self._k = k
-        self._work = 3 * system.n  # where a state holds the energy supplied, then the energy dissipated
-        self.energy = watched_energy(scheme)
-        self.momenta = tuple(name for name in system.symmetries if is_symmetry(system, name, k))
-        self._kernel, self._width = _kernel(system, self.energy, self.momenta)
-        self._sizes = [int(system.momentum_symmetry(name).size2_out(0)) for name in self.momenta]
+    def __init__(self, model: Model, scheme: Scheme, k: np.ndarray, layout: Layout) -> None:
+        self._k, self._layout = k, layout
+        self.energy = model.watched_energy(scheme.conserves)
+        self.momenta = tuple(name for name in model.symmetries if model.conserves(name, k))
+        self._kernel, self._width = _kernel(model, self.energy, self.momenta)
+        self._sizes = [int(expression(model, name).numel()) for name in self.momenta]
         self._first: np.ndarray | None = None
         self._last_energy = 0.0
         # largest so far: drift, increment, kinetic energy, |g|, |G v|, momentum drift and size of each momentum
@@ -54,7 +44,10 @@ class Monitor:
             return
         table = tabulate(self._kernel, self._width, t, Z, self._k)
         # energy that came in or went out through forces and dissipation is not drift
-        energy = table[:, 0] - (Z[:, self._work] - Z[:, self._work + 1])
+        energy = table[:, 0]
+        if "supplied_energy" in self._layout:
+            supplied, dissipated = (Z[:, self._layout[name].start] for name in ("supplied_energy", "dissipated_energy"))
+            energy = energy - (supplied - dissipated)
         if self._first is None:
             self._first = table[0].copy()
             self._last_energy = energy[0]

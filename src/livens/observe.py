@@ -23,32 +23,22 @@ import casadi as ca
 import numpy as np
 
 from livens import own_observable
-from livens.dynamics import Dynamics, dynamics
+from livens.dynamics import OBSERVABLES, dynamics
 from livens.engine import loop
 from livens.engine.kernels import simple_kernel
 from livens.errors import InputError, suggestion
+from livens.model import Model
 from livens.system import System
+from livens.variables import VARIABLES
 
 if TYPE_CHECKING:
     from livens.result import Result
 
-#: Expressions of the state alone.
-_EXPRESSIONS: dict[str, Callable[[Dynamics], Any]] = {
-    "kinetic_energy": lambda d: d.T,
-    "potential_energy": lambda d: d.V,
-    "total_energy": lambda d: d.T + d.V,
-    "generalized_energy": lambda d: ca.dot(d.p, d.v) - d.T + d.V,
-    "hamiltonian": lambda d: _hamiltonian(d),
-    "constraint": lambda d: d.g,
-    "velocity_constraint": lambda d: d.velocity_constraint,
-}
 #: What the run itself recorded.
 RECORDED = ("supplied_energy", "dissipated_energy", "multipliers", "step_size", "newton_iterations")
-_STATE = ("t", "q", "v", "p")
-_MOMENTA = ("linear_momentum", "angular_momentum")
 #: ``constraint_forces`` are ``G(q)^T lam`` with the multipliers of the step that ends there, in the balance of momentum
 #: ``p' = dL/dq - G^T lam + F``. ``energy_balance_defect`` is ``E - E_0 - supplied + dissipated`` with ``E = p.v - L``.
-NAMES = (*_EXPRESSIONS, *_MOMENTA, *RECORDED, "constraint_forces", "energy_balance_defect")
+NAMES = (*OBSERVABLES, *RECORDED, "constraint_forces", "energy_balance_defect")
 #: Observables with one number per constraint or coordinate: one column each, also if there is but one.
 _COLUMNS = ("constraint", "velocity_constraint", "constraint_forces")
 #: A block of rows holds at most so many numbers.
@@ -67,33 +57,17 @@ _REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
-def _hamiltonian(d: Dynamics) -> Any:
-    """``p.M^-1 p/2 + V``, where it is defined."""
-    if not d.system.regular_augmented_mass:
-        raise InputError("the Hamiltonian is not defined: the mass matrix is singular; use 'generalized_energy'")
-    M = d.augmented_mass
-    if ca.depends_on(M, d.v):
-        raise InputError("the Hamiltonian is implemented for kinetic energies quadratic in v; use 'generalized_energy'")
-    return ca.dot(d.p, ca.solve(M, d.p)) / 2 + d.V
+def expression(model: Model, name: str) -> Any:
+    """An observable of the state as an expression of the model's view."""
+    return model.view.expression(name)
 
 
-def expression(system: System, name: str) -> Any:
-    """An observable of the state as an expression of the system's Dynamics."""
-    d = dynamics(system)
-    if name in _EXPRESSIONS:
-        return _EXPRESSIONS[name](d)
-    if name in system.symmetries or name in _MOMENTA:
-        return system.momentum_symmetry(name)(d.q).T @ d.p
-    raise InputError(f"unknown observable '{name}'{suggestion(str(name), {*NAMES, *system.symmetries})}")
-
-
-def kernel_of(system: System, columns: Any, multipliers: Any = None) -> int:
-    """Native code for a column of expressions of the system's Dynamics, over states as the engine lays them out."""
-    d = dynamics(system)
+def kernel_of(model: Model, columns: Any, multipliers: Any = None) -> int:
+    """Native code for a column of expressions of the model's view, over states as the engine lays them out."""
+    view = model.view
     x = ca.SX.sym("x", 0) if multipliers is None else multipliers
-    rest, h = ca.SX.sym("work", 2), ca.SX.sym("h")
-    layout = [x, ca.vertcat(d.q, d.v, d.p, rest), ca.vertcat(h, d.t, d.k)]
-    return simple_kernel(ca.Function("observe", layout, [columns]), "observe", effort=1)
+    inputs = [x, view.state, ca.vertcat(ca.SX.sym("h"), view.t, view.k)]
+    return simple_kernel(ca.Function("observe", inputs, [columns]), "observe", effort=1)
 
 
 def tabulate(
@@ -108,35 +82,35 @@ def tabulate(
 
 
 class _Column:
-    """One observable of a system, ready to be evaluated on blocks of rows."""
+    """One observable of a model, ready to be evaluated on blocks of rows."""
 
-    def __init__(self, system: System, kernel: int, width: int, shape: tuple[int, ...], multipliers: bool) -> None:
-        self._system, self._kernel, self._width, self._shape = system, kernel, width, shape
-        self.variables = ("t", "q", "v", "p", *(("multipliers",) if multipliers else ()))
+    def __init__(self, model: Model, kernel: int, width: int, shape: tuple[int, ...], multipliers: bool) -> None:
+        self._parts = tuple(model.view.symbols)
+        self._kernel, self._width, self._shape = kernel, width, shape
+        self.variables = ("t", *self._parts, *(("multipliers",) if multipliers else ()))
 
     def __call__(self, block: dict[str, np.ndarray], k: np.ndarray) -> np.ndarray:
-        n, rows = self._system.n, len(block["t"])
-        Z = np.zeros((rows, 3 * n + 2))
-        Z[:, :n], Z[:, n : 2 * n], Z[:, 2 * n : 3 * n] = block["q"], block["v"], block["p"]
+        rows = len(block["t"])
+        Z = np.hstack([block[name].reshape(rows, -1) for name in self._parts])
         X = np.ascontiguousarray(block["multipliers"]) if "multipliers" in self.variables else None
         return tabulate(self._kernel, self._width, block["t"], Z, k, X).reshape(rows, *self._shape)
 
 
 @functools.lru_cache(maxsize=256)
-def _named(system: System, name: str) -> _Column:
-    d, lam = dynamics(system), None
-    if name == "constraint_forces":
-        lam = ca.SX.sym("lam", system.m)
-        columns = d.G.T @ lam if system.m else ca.SX.zeros(system.n)
+def _named(model: Model, name: str) -> _Column:
+    lam = None
+    if name == "constraint_forces" and isinstance(model, System):
+        d, lam = dynamics(model), ca.SX.sym("lam", model.m)
+        columns = d.G.T @ lam if model.m else ca.SX.zeros(model.n)
     else:
-        columns = expression(system, name)
+        columns = expression(model, name)
     columns = ca.densify(columns)
     width = columns.numel()
     shape = (width,) if name in _COLUMNS or width != 1 else ()
-    return _Column(system, kernel_of(system, columns, lam), width, shape, lam is not None)
+    return _Column(model, kernel_of(model, columns, lam), width, shape, lam is not None)
 
 
-def _column(system: System, what: Observable) -> _Column:
+def _column(system: Model, what: Observable) -> _Column:
     """Functions are read anew every time (what they close over may have changed); their native code is kept."""
     if isinstance(what, str):
         return _named(system, what)
@@ -154,9 +128,9 @@ def walk(
     columns: list[_Column | str] = []
     for what in observables:
         if what == "energy_balance_defect":
-            columns.append(_column(result.system, "generalized_energy"))
+            columns.append(_column(result.system, _balanced(result.system)))
         else:
-            raw = isinstance(what, str) and what in (*RECORDED, *_STATE)
+            raw = isinstance(what, str) and what in VARIABLES
             columns.append(what if isinstance(what, str) and raw else _column(result.system, what))
     k = result.parameter_vector if any(isinstance(c, _Column) for c in columns) else np.zeros(0)
     variables = {"t"} | {v for c in columns for v in (c.variables if isinstance(c, _Column) else (c,))}
@@ -170,6 +144,11 @@ def walk(
                 first = float(values[i][0]) if first is None else first
                 values[i] = values[i] - first - block["supplied_energy"] + block["dissipated_energy"]
         yield block["t"], values
+
+
+def _balanced(model: Model) -> str:
+    """The energy whose balance with what was supplied and dissipated is asked for."""
+    return "generalized_energy" if "generalized_energy" in model.view.names else model.watched_energy(())
 
 
 def _blocks(result: Result, variables: Sequence[str], rows: int | None) -> Iterator[dict[str, np.ndarray]]:

@@ -7,25 +7,20 @@ from collections.abc import Callable
 from typing import Any
 
 from livens import math as m
-from livens.dynamics import dynamics
 from livens.errors import InputError, ModelError
+from livens.model import Model
 from livens.parameters import Namespace
-from livens.system import System
-
-_ARGUMENTS = ("q", "v", "p", "t", "k")
 
 
-def read(system: System, function: Callable[..., Any]) -> tuple[Any, tuple[int, ...]]:
-    """What a function says, as an expression of the system's Dynamics, and the shape of what it returns."""
-    names = _argument_names(function)
-    d = dynamics(system)
+def read(model: Model, function: Callable[..., Any]) -> tuple[Any, tuple[int, ...]]:
+    """What a function says, as an expression of the model's view, and the shape of what it returns."""
+    view = model.view
     given = {
-        "q": m.symbols(d.q),
-        "v": m.symbols(d.v),
-        "p": m.symbols(d.p),
-        "t": m.Scalar(d.t),
-        "k": Namespace(system.shared.symbols(d.k[: system.shared.size])),
+        **{name: m.symbols(symbol) for name, symbol in view.symbols.items()},
+        "t": m.Scalar(view.t),
+        "k": Namespace(model.shared.symbols(view.k[: model.shared.size])),
     }
+    names = _argument_names(function, list(given))
     try:
         value = function(**{name: given[name] for name in names})
     except ModelError as error:
@@ -41,17 +36,17 @@ def read(system: System, function: Callable[..., Any]) -> tuple[Any, tuple[int, 
         raise InputError(f"the observable must return a number or an array of numbers, got {value!r}") from None
 
 
-def _argument_names(function: Callable[..., Any]) -> list[str]:
+def _argument_names(function: Callable[..., Any], allowed: list[str]) -> list[str]:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        raise InputError(f"an observable must be a Python function of {', '.join(_ARGUMENTS)}") from None
+        raise InputError(f"an observable must be a Python function of {', '.join(allowed)}") from None
     names = []
     for parameter in parameters:
-        if parameter.name in _ARGUMENTS:
+        if parameter.name in allowed:
             names.append(parameter.name)
         elif parameter.default is parameter.empty:
             raise InputError(
-                f"the observable asks for '{parameter.name}'; it may ask for {', '.join(_ARGUMENTS)} by these names"
+                f"the observable asks for '{parameter.name}'; it may ask for {', '.join(allowed)} by these names"
             )
     return names

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 import livens
+from livens.model import Model
 from livens.system import System
-from livens.task import Task, chosen_variables
+from livens.task import Task
 
 
 def made(task: Task, **options: Any) -> dict[str, Any]:
@@ -33,8 +34,10 @@ def made(task: Task, **options: Any) -> dict[str, Any]:
     }
 
 
-def bodies(system: System) -> dict[str, list[str]]:
+def bodies(system: Model) -> dict[str, list[str]]:
     """Named elements with kinetic energy, and their coordinates."""
+    if not isinstance(system, System):
+        return {}
     return {
         element.name: [system.coordinates[i] for i in index]
         for element, model, index in zip(system.elements, system.models, system.indices, strict=True)
@@ -45,27 +48,27 @@ def bodies(system: System) -> dict[str, list[str]]:
 def python_call(task: Task, options: dict[str, Any]) -> str:
     """The call of `simulate` that makes the run again; a system of the user's own is called `system`."""
     problem = task.problem
-    model, arguments = "system", {}
+    model = "system"
+    arguments: dict[str, Any] = {}
     if problem is not None:
         chosen = "".join(f", {name}={_plain(value)!r}" for name, value in problem.options.items())
         model = f"lv.problems.load({problem.name!r}{chosen})"
-    if problem is None or problem.name == "scenario" or task.q0 is not problem.q0:
-        arguments["q0"] = _plain(task.q0)
-    if problem is None or task.v0 is not problem.v0:
-        arguments["v0"] = _plain(task.v0)
+    if not task.usual_start or (problem is not None and problem.name == "scenario"):
+        arguments |= {name: _plain(value) for name, value in task.given.items() if value is not None}
     arguments |= {"scheme": task.scheme.name, "h": task.h, "t0": task.t0, "t_end": task.t_end}
     own = task.system.parameters
     changed = {name: _plain(value) for name, value in task.parameters.items() if _plain(value) != _plain(own[name])}
     if changed:
         arguments["parameters"] = changed
     arguments |= {"every": task.every, "tier": task.tier, **options}
+    arguments |= {"control": task.control} if task.control else {}
     return f"lv.simulate({model}, {', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
 
 
 def command(task: Task, options: dict[str, Any]) -> str:
     """The command that makes the run again, or nothing if there is none: not everything can be said there."""
     problem = task.problem
-    if problem is None or task.q0 is not problem.q0 or task.v0 is not problem.v0 or task.t0 != problem.t0:
+    if problem is None or not task.usual_start or task.control or task.t0 != problem.t0:
         return ""
     known = {"store", "compress"}
     if any(np.asarray(value).dtype.kind not in "if" for value in problem.options.values()):
@@ -77,7 +80,7 @@ def command(task: Task, options: dict[str, Any]) -> str:
     for name, value in problem.options.items():
         words += ["--set", f"{name}={','.join(map(repr, np.atleast_1d(value).tolist()))}"]
     if options.get("store"):
-        words += ["--store", ",".join(chosen_variables(options["store"])[1:])]
+        words += ["--store", ",".join(options["store"])]
     if options.get("compress"):
         words.append("--compress")
     return shlex.join(words)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from livens.model import Model
 from livens.result import Facts, Record, Result
-from livens.system import System
 
 if TYPE_CHECKING:
     from livens.runfile import RunFile
@@ -104,7 +104,7 @@ class Recorder:
             self._file.append(self._taken())
             self._used = 0
 
-    def finish(self, record: Record, system: System) -> Result:
+    def finish(self, record: Record, system: Model) -> Result:
         """The run is over, one way or another."""
         if self._tail is not None:
             self._store(self._tail, 1)
@@ -114,7 +114,7 @@ class Recorder:
         self._file.finish(record)
         return self.kept(system)
 
-    def kept(self, system: System) -> Result:
+    def kept(self, system: Model) -> Result:
         """What the file holds, also if its run could not be finished."""
         from livens.storage import load
 

@@ -10,23 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.errors import InputError
-from livens.system import System
+from livens.model import Model
+from livens.variables import VARIABLES, dimensions
 
 if TYPE_CHECKING:
     import xarray
 
     from livens.plot import Plots
-
-#: Variables of a run that have time as their first axis, as they stand in memory and in a file.
-VARIABLES = (
-    "t", "q", "v", "p", "multipliers", "step_size", "newton_iterations", "supplied_energy", "dissipated_energy",
-)  # fmt: skip
-
-
-def dimensions() -> dict[str, tuple[str, ...]]:
-    """The axes of every variable."""
-    second = {"q": "coordinate", "v": "coordinate", "p": "coordinate", "multipliers": "constraint"}
-    return {name: ("t", second[name]) if name in second else ("t",) for name in VARIABLES}
 
 
 class MissingVariableError(InputError):
@@ -53,9 +43,11 @@ class Facts:
     model: str = ""  # a fingerprint of the step's equations
     tier: str = "fused"
     dropped: tuple[int, ...] = ()
-    stored: tuple[str, ...] = VARIABLES
+    stored: tuple[str, ...] = tuple(VARIABLES)
     compress: bool = False
     bodies: dict[str, list[str]] = field(default_factory=dict)  # named bodies and their coordinates
+    algebraic: tuple[str, ...] = ()  # names of algebraic variables
+    control: dict[str, Any] = field(default_factory=dict)  # of the step size; nothing if steps are equal
     made: dict[str, Any] = field(default_factory=dict)  # when, with which versions, and how to make it again
 
 
@@ -81,6 +73,7 @@ class Statistics:
     compile_s: float = 0.0
     repivots: int = 0
     reference_steps: int = 0
+    rejected: int = 0  # steps tried that were too long
 
 
 @dataclass
@@ -118,19 +111,23 @@ class Result:
     t: np.ndarray = _Variable()  # type: ignore[assignment]
     q: np.ndarray = _Variable()  # type: ignore[assignment]
     v: np.ndarray = _Variable()  # type: ignore[assignment]
+    x: np.ndarray = _Variable()  # type: ignore[assignment]
+    y: np.ndarray = _Variable()  # type: ignore[assignment]
     p: np.ndarray = _Variable()  # type: ignore[assignment]
     multipliers: np.ndarray = _Variable()  # type: ignore[assignment]
     step_size: np.ndarray = _Variable()  # type: ignore[assignment]
     newton_iterations: np.ndarray = _Variable()  # type: ignore[assignment]
     supplied_energy: np.ndarray = _Variable()  # type: ignore[assignment]
     dissipated_energy: np.ndarray = _Variable()  # type: ignore[assignment]
+    fictive_time: np.ndarray = _Variable()  # type: ignore[assignment]
+    step_density: np.ndarray = _Variable()  # type: ignore[assignment]
 
     def __init__(
         self,
         arrays: Mapping[str, np.ndarray],
         record: Record,
         *,
-        system: System | None = None,
+        system: Model | None = None,
         path: Path | None = None,
     ) -> None:
         self._arrays, self._system = arrays, system
@@ -152,7 +149,7 @@ class Result:
         return np.asarray(getattr(self, name)[-1] if read is None else read(name))
 
     @property
-    def system(self) -> System:
+    def system(self) -> Any:
         """The system the run belongs to; a ready problem's is built anew if the run comes from a file."""
         if self._system is None:
             if self.facts.problem is None:
@@ -201,7 +198,10 @@ class Result:
             "t": self.t,
             "coordinate": list(self.facts.coordinates),
             "constraint": np.array(self.facts.constraint_names, dtype=object),
+            "algebraic": np.array(self.facts.algebraic, dtype=object),
         }
+        used = {"t"}.union(*(dims[name] for name in self.stored))
+        labels = {axis: names for axis, names in labels.items() if axis in used}
         return xarray.Dataset(data, coords=labels, attrs=attributes(self.record))
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import time
@@ -9,23 +10,25 @@ from typing import Any
 
 import numpy as np
 
+from livens.engine.controlled import ControlledStepper
 from livens.engine.equations import StepEquations
+from livens.engine.explicit import ExplicitStepper
 from livens.engine.fused import FusedStepper
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.reference import ReferenceStepper
 from livens.engine.stepper import Carry, Stepper, Steps, Trouble
 from livens.errors import IntegrationError, Interrupted, WriteError
-from livens.initial import InitialState
 from livens.interrupt import Interrupt
+from livens.model import InitialState, Model
 from livens.monitor import Monitor
+from livens.pace import pace_of
 from livens.progress import Progress
 from livens.provenance import bodies
 from livens.recorder import Recorder
 from livens.result import Facts, Record, Result, Statistics
-from livens.schemes.assemble import step_equations
 from livens.schemes.base import Scheme
-from livens.system import System
 from livens.task import Task
+from livens.variables import ALWAYS, VARIABLES
 
 #: One call of the compiled loop takes at most so many steps, and so many numbers (what fits into a core's cache).
 _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
@@ -36,14 +39,15 @@ _TYPICAL_STEP = 2.0**-10
 
 
 @functools.lru_cache(maxsize=64)
-def _equations(system: System, scheme: Scheme, dropped: tuple[int, ...]) -> StepEquations:
-    return step_equations(system, scheme, dropped)
+def _equations(model: Model, scheme: Scheme, dropped: tuple[int, ...]) -> StepEquations:
+    return scheme.equations(model, dropped)
 
 
 @functools.lru_cache(maxsize=64)
 def _fingerprint(equations: StepEquations) -> str:
     """Two runs with the same fingerprint solve the same equations, written down in the same order."""
-    return hashlib.sha256(equations.newton_function.serialize().encode()).hexdigest()
+    content = equations.newton_function.serialize() + equations.end_function.serialize()
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 class Run:
@@ -56,34 +60,53 @@ class Run:
     def __init__(self, task: Task, dropped: tuple[int, ...]) -> None:
         self.task = task
         self.equations = _equations(task.system, task.scheme, dropped)
+        self.layout = self.equations.layout
         self.c = np.concatenate([[task.h, task.t0], task.k])
-        self.step = 0
+        self.pace = pace_of(task, self.layout["t"].start if "t" in self.layout else None)
         self.statistics = Statistics()
-        self.monitor = Monitor(task.system, task.scheme, task.k)
+        self.monitor = Monitor(task.system, task.scheme, task.k, self.layout)
         problem = task.problem
         self.facts = Facts(
             scheme=task.scheme.name, h=task.h, t0=task.t0, t_end=task.t_end, every=task.every,
             coordinates=task.system.coordinates, constraint_names=task.system.constraint_names,
             parameters=task.parameters, problem=problem.name if problem else None,
             problem_options=dict(problem.options) if problem else {}, model=_fingerprint(self.equations),
-            tier=task.tier, dropped=dropped, bodies=bodies(task.system),
+            tier=task.tier, dropped=dropped, stored=self.variables, bodies=bodies(task.system),
+            algebraic=task.system.algebraic, control=dataclasses.asdict(task.control) if task.control else {},
         )  # fmt: skip
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What the rows of this run can hold."""
+        fictive = ("fictive_time",) if "t" in self.layout else ()
+        return tuple(name for name in VARIABLES if name in self.layout or name in (*ALWAYS, *fictive))
 
     # -- beginning ----------------------------------------------------------------------------------------------------
     def begin(self, initial: InitialState) -> None:
         """Get ready for the first step."""
-        z = np.concatenate([initial.q, initial.v, initial.p, [0.0, 0.0], initial.multipliers])
+        task = self.task
+        memory = task.scheme.memory(task.system, initial.values, task.k, initial.t, task.h)
+        z = self.layout.vector({**initial.values, **memory})
         x = self.equations.guess_function(z, self.c).full().ravel()
         self.carry = Carry.start(z, x)
+        self.pace.begin(initial.t)
         self._make_stepper(z, x)
 
     def _make_stepper(self, z: np.ndarray, x: np.ndarray) -> None:
-        if self.task.tier == "reference":
+        task = self.task
+        if task.tier == "reference":
             self.stepper = ReferenceStepper(self.equations)
             return
+        if not self.equations.size:
+            self.stepper = ExplicitStepper(self.equations)
+            return
         try:
-            typical = np.concatenate([[_TYPICAL_STEP, self.task.t0], self.task.system.parameter_vector()])
-            self.stepper = FusedStepper(self.equations, z, x, self.c, typical)
+            typical = np.concatenate([[_TYPICAL_STEP, task.t0], task.system.parameter_vector()])
+            if task.control is not None:
+                control = task.control.of(task.scheme)
+                self.stepper = ControlledStepper(self.equations, z, x, self.c, control, task.t_end, typical)
+            else:
+                self.stepper = FusedStepper(self.equations, z, x, self.c, typical)
         except SingularMatrixError as error:
             raise IntegrationError(
                 f"the first step cannot be solved: {error}; {_undetermined(self.equations, x, z, self.c)}. "
@@ -94,7 +117,7 @@ class Run:
         """The initial state is the first row."""
         t, Z = np.array([initial.t]), self.carry.z[None, :]
         self.monitor.look(t, Z)
-        rows = self._rows(t, Z, np.zeros(1), np.zeros(1, dtype=np.int64))
+        rows = self._rows(t, Z, np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros(1))
         self.recorder.add(rows, np.zeros(1, dtype=np.int64))
         self.recorder.save_now_and_then(lambda: self._record("running"))
 
@@ -102,13 +125,13 @@ class Run:
         """Get ready to go on after the last step that a file can vouch for."""
         stored = earlier.checkpoint
         self.carry = Carry(stored["z"], stored["x"], stored["dx"], stored["scale"])
-        self.step = int(stored["step"])
+        self.pace.restore(stored)
         self._make_stepper(self.carry.z, self.carry.x[-1])
         if isinstance(self.stepper, FusedStepper):
             self.stepper.order = tuple(map(int, stored["row_order"])), tuple(map(int, stored["column_order"]))
         self.monitor.restore(stored)
         self.statistics = earlier.statistics
-        self.statistics.steps, self.statistics.newton_iterations = self.step, int(stored["newton_iterations"])
+        self.statistics.steps, self.statistics.newton_iterations = self.pace.step, int(stored["newton_iterations"])
 
     # -- going --------------------------------------------------------------------------------------------------------
     def go(self, progress: bool | None) -> Result:
@@ -122,66 +145,68 @@ class Run:
             self.recorder.release()
 
     def _go(self, progress: bool | None) -> Result:
-        task = self.task
+        task, pace = self.task, self.pace
         chunk = max(1, min(_CHUNK_STEPS, _CHUNK_NUMBERS // (self.carry.z.size + self.equations.size)))
         if task.tier == "reference":
             chunk = _REFERENCE_STEPS
         title = f"{task.problem.name if task.problem else 'livens'} ({task.scheme.name})"
         begun = time.perf_counter() - self.statistics.wall_s
-        with Interrupt() as interrupt, Progress(title, task.steps, progress) as bar:
-            while self.step < task.steps:
-                count = min(chunk, task.steps - self.step)
-                steps = self.stepper.advance(self.carry, count, self.step, task.h, task.t0, self.c)
-                numbers = np.arange(self.step + 1, self.step + steps.taken + 1)
-                self._take(steps, numbers, task.t0 + numbers * task.h, task.h)
-                self.step += steps.taken
+        _, total, unit = pace.progress()
+        with Interrupt() as interrupt, Progress(title, total, progress, unit) as bar:
+            while not pace.over():
+                first = pace.step
+                steps, t, sizes = pace.take(self.stepper, self.carry, self.c, chunk)
+                self._take(steps, np.arange(first + 1, first + steps.taken + 1), t, sizes)
                 self.statistics.wall_s = time.perf_counter() - begun
                 if steps.trouble is not None:
-                    raise self._failure(steps.trouble, task.h)
-                if interrupt.seen and self.step < task.steps:
+                    raise self._failure(steps.trouble, float(self.c[0]))
+                if interrupt.seen and not pace.over():
                     raise self._interruption()
-                bar.update(self.step)
+                bar.update(pace.progress()[0])
                 self.recorder.save_now_and_then(lambda: self._record("running"))
             checkpoint = self._checkpoint()
-            if task.last_h:
-                self._last_step()
+            message = self._last_step()
         self.statistics.wall_s = time.perf_counter() - begun
-        message = f"the last step was shortened to {task.last_h:.6g}" if task.last_h else ""
         return self.recorder.finish(self._record("complete", message, checkpoint), task.system)
 
-    def _last_step(self) -> None:
+    def _last_step(self) -> str:
         """A shorter step, to end where the user said; not in the checkpoint, as a longer run would not take it."""
-        task = self.task
-        t = task.t0 + self.step * task.h
-        steps = self.stepper.advance(self.carry, 1, 0, task.last_h, t, self.c)
+        last = self.pace.last(self.stepper, self.carry, self.c)
+        if last is None:
+            return ""
+        steps, size = last
         if steps.trouble is not None:
-            raise self._failure(steps.trouble, task.last_h)
-        self._take(steps, np.array([Recorder.IRREGULAR]), np.array([task.t_end]), task.last_h)
+            raise self._failure(steps.trouble, size)
+        self._take(steps, np.array([Recorder.IRREGULAR]), np.array([self.task.t_end]), np.array([size]))
+        return f"the last step was shortened to {size:.6g}"
 
-    def _take(self, steps: Steps, numbers: np.ndarray, t: np.ndarray, h: float) -> None:
+    def _take(self, steps: Steps, numbers: np.ndarray, t: np.ndarray, sizes: np.ndarray) -> None:
         """Keep what the stepper handed back."""
-        statistics = self.statistics
+        statistics, cost = self.statistics, self.stepper.statistics
         self.monitor.look(t, steps.Z)
         statistics.newton_iterations += int(steps.iterations.sum())
         statistics.steps += steps.taken
-        statistics.repivots = self.stepper.statistics.repivots
-        statistics.reference_steps = self.stepper.statistics.reference_steps
-        self.recorder.add(self._rows(t, steps.Z, np.full(len(t), h), steps.iterations), numbers)
+        statistics.repivots, statistics.reference_steps = cost.repivots, cost.reference_steps
+        statistics.rejected = cost.rejected
+        fictive = numbers * self.task.h
+        self.recorder.add(self._rows(t, steps.Z, sizes, steps.iterations, fictive), numbers)
         self.carry = steps.carry
 
-    def _rows(self, t: np.ndarray, Z: np.ndarray, h: np.ndarray, iterations: np.ndarray) -> dict[str, np.ndarray]:
-        n = self.task.system.n
-        return {
-            "t": t, "q": Z[:, :n], "v": Z[:, n : 2 * n], "p": Z[:, 2 * n : 3 * n], "multipliers": Z[:, 3 * n + 2 :],
-            "step_size": h, "newton_iterations": iterations, "supplied_energy": Z[:, 3 * n],
-            "dissipated_energy": Z[:, 3 * n + 1],
-        }  # fmt: skip
+    def _rows(
+        self, t: np.ndarray, Z: np.ndarray, sizes: np.ndarray, iterations: np.ndarray, fictive: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        rows = {"t": t, "step_size": sizes, "newton_iterations": iterations, "fictive_time": fictive}
+        for name in self.layout.sizes:
+            if name in VARIABLES and name != "t":
+                part = self.layout[name]
+                rows[name] = Z[:, part] if VARIABLES[name].axis else Z[:, part.start]
+        return rows
 
     # -- ending -------------------------------------------------------------------------------------------------------
     def _checkpoint(self) -> dict[str, Any]:
         order = self.stepper.order if isinstance(self.stepper, FusedStepper) else ((), ())
         return {
-            "step": self.step, "rows": self.recorder.regular_rows,
+            **self.pace.state(), "rows": self.recorder.regular_rows,
             "newton_iterations": self.statistics.newton_iterations,
             "z": self.carry.z, "x": self.carry.x, "dx": self.carry.dx, "scale": self.carry.scale,
             "row_order": np.array(order[0], dtype=np.int64), "column_order": np.array(order[1], dtype=np.int64),
@@ -194,16 +219,17 @@ class Run:
         )
 
     def _failure(self, trouble: Trouble, h: float) -> IntegrationError:
-        t = self.task.t0 + self.step * self.task.h
+        t = self.pace.t
+        where = f"from t = {t:.9g} to {t + h:.9g}" if not self.task.scheme.fictive else f"from t = {t:.9g}"
         message = (
-            f"the step from t = {t:.9g} to {t + h:.9g} failed: {trouble.reason}; the worst equation is the "
+            f"the step {where} failed: {trouble.reason}; the worst equation is the "
             f"{trouble.equation} with residual {trouble.residual:.3g} (round-off allows {trouble.floor:.1g}). "
             f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
         )
         return IntegrationError(message, self.recorder.finish(self._record("failed", message), self.task.system))
 
     def _interruption(self) -> Interrupted:
-        message = f"stopped by the user at t = {self.task.t0 + self.step * self.task.h:.9g}"
+        message = f"stopped by the user at t = {self.pace.t:.9g}"
         return Interrupted(message, self.recorder.finish(self._record("interrupted", message), self.task.system))
 
 

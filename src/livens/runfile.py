@@ -16,7 +16,8 @@ import numpy as np
 
 from livens import atomic
 from livens.errors import InputError, WriteError
-from livens.result import Facts, Record, dimensions
+from livens.result import Facts, Record
+from livens.variables import VARIABLES, dimensions
 
 try:
     import fcntl
@@ -24,18 +25,6 @@ except ImportError:  # pragma: no cover - no such locks on this system
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = "livens-run-2"
-_UNITS = {"t": "s", "step_size": "s", "supplied_energy": "J", "dissipated_energy": "J", "newton_iterations": "1"}
-_WORDS = {
-    "t": "time",
-    "q": "coordinates",
-    "v": "velocities",
-    "p": "momenta dL/dv",
-    "multipliers": "Lagrange multipliers of the step that ends at t",
-    "step_size": "size of the step that ends at t",
-    "newton_iterations": "Newton corrections of the step that ends at t",
-    "supplied_energy": "work of forces and moving constraints since the start",
-    "dissipated_energy": "energy dissipated since the start",
-}
 #: Variables that mostly have one value, which then takes no room and no time.
 _MOSTLY: dict[str, Callable[[Facts], float]] = {
     "step_size": lambda facts: facts.h,
@@ -95,6 +84,8 @@ class RunFile:
 
     def _lay_out(self, facts: Facts, expected: int) -> None:
         labels = {"coordinate": facts.coordinates, "constraint": facts.constraint_names}
+        if facts.algebraic:
+            labels["algebraic"] = facts.algebraic
         scales = {}
         for axis, names in labels.items():
             scales[axis] = self._file.create_dataset(axis, data=np.array(names, dtype=h5py.string_dtype()))
@@ -114,9 +105,9 @@ class RunFile:
             kind = np.int64 if name == "newton_iterations" else np.float64
             data = self._file.create_dataset(name, (0, *rest), dtype=kind, maxshape=limits, chunks=chunks, **how)
             self._data[name] = data
-            data.attrs["long_name"] = _WORDS[name]
-            if name in _UNITS:
-                data.attrs["units"] = _UNITS[name]
+            data.attrs["long_name"] = VARIABLES[name].words
+            if VARIABLES[name].unit:
+                data.attrs["units"] = VARIABLES[name].unit
             if name == "t":
                 data.make_scale("t")
                 scales["t"] = data

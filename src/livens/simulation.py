@@ -9,22 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from livens.errors import InputError
-from livens.initial import initial_state
+from livens.model import Model
 from livens.problems.problem import Problem
 from livens.provenance import made
 from livens.recorder import Recorder
 from livens.result import Facts, Result
 from livens.run import Run
 from livens.schemes.base import Scheme
-from livens.system import System
+from livens.step_control import StepControl
 from livens.task import Task, chosen_variables
+
+#: Where the number of steps is not known beforehand, room is made for so many rows at first.
+_ROWS = 1024
 
 
 def simulate(
-    model: System | Problem,
+    model: Model | Problem,
     q0: Any = None,
     v0: Any = None,
     *,
+    p0: Any = None,
+    x0: Any = None,
+    y0: Any = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
     t_end: float | None = None,
@@ -33,6 +39,7 @@ def simulate(
     every: int = 1,
     project: bool = False,
     redundant: str = "error",
+    control: StepControl | None = None,
     tier: str = "fused",
     out: str | Path | None = None,
     store: str | Sequence[str] | None = None,
@@ -40,15 +47,18 @@ def simulate(
     force: bool = False,
     progress: bool | None = None,
 ) -> Result:
-    """Integrate a system, or a ready problem with its own initial values and defaults.
+    """Integrate a model, or a ready problem with its own initial values and defaults.
 
-    :param q0, v0: initial coordinates and velocities; a Problem brings its own.
+    :param q0, v0: initial coordinates and velocities of a mechanical system; a Problem brings its own.
+    :param p0: initial momenta, of a model that is written in them.
+    :param x0, y0: initial states, and algebraic variables, of a first-order model.
     :param scheme: name of a scheme, see `livens.schemes.all`.
     :param h: step size, honoured exactly; if it does not divide the time span, the last step is shorter.
     :param parameters: values that replace the system's own, by name. Changing them or h compiles nothing.
     :param every: store only every so many steps (the last one always).
     :param project: start from the nearest consistent values if q0, v0 violate the constraints.
     :param redundant: what to do with constraints that follow from others: "error" or "remove".
+    :param control: a `livens.StepControl`, for steps that differ; the first has size h.
     :param tier: "fused" (native code) or "reference" (slow and simple).
     :param out: a file to write the run to as it goes; `force` replaces an existing one.
     :param store: names of the variables to keep, such as ``["q", "v"]``; all if not given, and t in any case.
@@ -64,18 +74,18 @@ def simulate(
     >>> result.q.shape, bool(result.summary.max_energy_drift < 1e-13)
     ((101, 1), True)
     """
-    task = Task.of(model, q0, v0, scheme, h, t_end, t0, parameters, every, tier)
-    stored = chosen_variables(store)
+    given = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
+    task = Task.of(model, given, scheme, h, t_end, t0, parameters, every, tier, control)
     start = time.perf_counter()
-    initial = initial_state(task.system, task.q0, task.v0, task.k, t0=task.t0, project=project, redundant=redundant)
+    initial = task.system.start(task.given, task.k, task.t0, project, redundant)
     run = Run(task, initial.dropped)
-    run.facts.stored, run.facts.compress = stored, bool(compress)
+    run.facts.stored, run.facts.compress = chosen_variables(store, run.variables), bool(compress)
     asked: dict[str, Any] = dict(project=project, redundant=redundant, store=store, compress=compress)
     usual: dict[str, Any] = dict(project=False, redundant="error", store=None, compress=False)
     run.facts.made = made(task, **{name: value for name, value in asked.items() if value != usual[name]})
     run.begin(initial)
     run.statistics.compile_s = time.perf_counter() - start
-    rows = task.steps // task.every + 2
+    rows = task.steps // task.every + 2 if task.equal_steps else _ROWS
     file = None
     if out is not None:
         from livens.runfile import RunFile
@@ -87,7 +97,7 @@ def simulate(
 
 
 def resume(
-    path: str | Path, *, t_end: float | None = None, system: System | None = None, progress: bool | None = None
+    path: str | Path, *, t_end: float | None = None, system: Model | None = None, progress: bool | None = None
 ) -> Result:
     """Go on with a run from its file, bit for bit as if it had never stopped.
 
@@ -104,8 +114,8 @@ def resume(
         raise InputError(f"the run in '{path}' is already finished (t = {facts.t_end:g}); nothing to resume")
     problem = _problem_of(facts) if facts.problem is not None and system is None else None
     task = Task.of(
-        problem or earlier.system, None, None, facts.scheme, facts.h,
-        facts.t_end if t_end is None else t_end, facts.t0, facts.parameters, facts.every, facts.tier,
+        problem or earlier.system, {}, facts.scheme, facts.h, facts.t_end if t_end is None else t_end, facts.t0,
+        facts.parameters, facts.every, facts.tier, StepControl(**facts.control) if facts.control else None,
     )  # fmt: skip
     start = time.perf_counter()
     run = Run(task, facts.dropped)

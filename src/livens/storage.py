@@ -15,9 +15,10 @@ import numpy as np
 
 from livens import atomic
 from livens.errors import InputError
-from livens.result import VARIABLES, Facts, MissingVariableError, Record, Result, Statistics, Summary
+from livens.model import Model
+from livens.result import Facts, MissingVariableError, Record, Result, Statistics, Summary
 from livens.runfile import FORMAT, RunFile, checksum, locked, reason
-from livens.system import System
+from livens.variables import VARIABLES
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ def save(result: Result, path: Path, *, force: bool = False) -> Path:
     return path
 
 
-def load(path: str | Path, system: System | None = None) -> Result:
+def load(path: str | Path, system: Model | None = None) -> Result:
     """Read a run from its file. A system of your own is not in the file: pass it to use observables.
 
     The file of a run that is still going, or was killed, gives what it holds so far.
@@ -101,8 +102,8 @@ def _record(file: h5py.File) -> tuple[Record, int]:
     stored = file["checkpoint"]
     content = json.loads(stored["record"][:].tobytes())
     facts = content["facts"]
-    for name in ("coordinates", "constraint_names", "dropped", "stored"):
-        facts[name] = tuple(facts[name])
+    for name in ("coordinates", "constraint_names", "dropped", "stored", "algebraic"):
+        facts[name] = tuple(facts.get(name, ()))
     checkpoint = {name: data[()] for name, data in stored.items() if name != "record"}
     if checksum({name: np.asarray(value) for name, value in checkpoint.items()}) != content["checksum"]:
         raise ValueError("the point from which its run can go on is not what was written")

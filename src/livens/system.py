@@ -12,11 +12,13 @@ import numpy as np
 
 from livens.element import Element, ElementModel, ModelFunction, Through, resolve
 from livens.errors import InputError, ModelError, suggestion
+from livens.layout import Layout
+from livens.model import InitialState, Model, View, only
 from livens.parameters import Parameters
 from livens.symmetry import momentum_generator
 
 
-class System:
+class System(Model):
     """A mechanical system, written as energies and constraints.
 
     A model function names what it needs among ``q v t k`` (coordinates, velocities, time, parameters) and gets just
@@ -42,6 +44,8 @@ class System:
       conservative     yes
       parameters       m = 1.0, c = 4.0
     """
+
+    kind = "System"
 
     def __init__(
         self,
@@ -147,11 +151,6 @@ class System:
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @property
-    def parameters(self) -> dict[str, Any]:
-        """The system's parameters by name (an element's own are in the element)."""
-        return self.shared.plain()
-
-    @property
     def parameter_count(self) -> int:
         return self.shared.size + sum(e.parameters.size for e in self.elements)
 
@@ -168,6 +167,38 @@ class System:
             found.append((*range(self.shared.size), *range(first, first + element.parameters.size)))
             first += element.parameters.size
         return tuple(found)
+
+    # -- what a run asks for ------------------------------------------------------------------------------------------
+    @property
+    def layout(self) -> Layout:
+        return Layout(q=self.n, v=self.n, p=self.n, supplied_energy=1, dissipated_energy=1, multipliers=self.m)
+
+    @property
+    def view(self) -> View:
+        from livens.dynamics import dynamics
+
+        return dynamics(self)
+
+    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+        from livens.initial import initial_state
+
+        only(given, ("q0", "v0"), "mechanical system")
+        return initial_state(self, given["q0"], given["v0"], k, t0=t0, project=project, redundant=redundant)
+
+    def watched_energy(self, conserved: tuple[str, ...]) -> str:
+        energies = ("generalized_energy", "hamiltonian", "total_energy")
+        return next((name for name in energies if name in conserved), "total_energy")
+
+    def magnitude(self) -> Any:
+        return self.view.expression("kinetic_energy")
+
+    def watched_constraints(self) -> tuple[Any, Any]:
+        return self.view.expression("constraint"), self.view.expression("velocity_constraint")
+
+    def conserves(self, name: str, k: np.ndarray) -> bool:
+        from livens.noether import is_symmetry
+
+        return is_symmetry(self, name, k)
 
     # -- properties ---------------------------------------------------------------------------------------------------
     @functools.cached_property

@@ -153,15 +153,13 @@ def workprecision(
 def problem_of(name: str, set_: list[str] | None) -> Problem:
     """A problem by its name or from a scenario file, with consistent initial values if the file asks for them."""
     from livens.cli.run import settings, what_to_run
-    from livens.initial import initial_state
 
     problem, options = what_to_run(name, settings(set_ or []))
     if options.get("project"):
         system = problem.system
-        start = initial_state(
-            system, problem.q0, problem.v0, system.parameter_vector(), t0=problem.t0, project=True, redundant="remove"
-        )
-        problem = dataclasses.replace(problem, q0=start.q, v0=start.v)
+        given = {"q0": problem.q0, "v0": problem.v0}
+        start = system.start(given, system.parameter_vector(), problem.t0, project=True, redundant="remove")
+        problem = dataclasses.replace(problem, q0=start["q"], v0=start["v"])
     return problem
 
 

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens.graph.roundoff import roundoff_bound
+from livens.layout import Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +31,17 @@ class StepEquations:
     guess: Any  # unknowns to start from where those of the steps before say nothing
     kinds: tuple[int, ...]  # how many unknowns of one kind (velocities, multipliers, ...) follow each other
     row_names: tuple[str, ...]
+    layout: Layout  # the parts of the state
     noise: ca.Function | None = None  # as `roundoff`, if that is known from the parts; else it is derived
+    inside: Any = None  # (theta, state at t + theta h) if the scheme has a formula within the step
+    error: Any = None  # (estimated errors, what they are measured against) if the scheme estimates its own
 
     def __post_init__(self) -> None:
         """Native code trusts these sizes: a wrong one would write beyond its arrays."""
         wrong = {
             "residual": (self.residual.numel(), self.size),
             "end": (self.end.numel(), self.z.numel()),
+            "layout": (self.layout.size, self.z.numel()),
             "guess": (self.guess.numel(), self.size),
             "jacobian": (self.jacobian.numel(), len(self.rows)),
             "kinds": (sum(self.kinds), self.size),

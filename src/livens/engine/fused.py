@@ -10,7 +10,7 @@ from livens.engine.kernels import Order, end_kernel, floor_kernel, guess_kernel,
 from livens.engine.loop import PAST
 from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.reference import ReferenceStepper
-from livens.engine.stepper import Buffers, Carry, Statistics, Steps, Trouble, handed_back
+from livens.engine.stepper import NO_LIMIT, Buffers, Carry, Limit, Statistics, Steps, Trouble, handed_back
 
 
 class FusedStepper:
@@ -56,20 +56,24 @@ class FusedStepper:
         values = e.newton_function(x, z, c)[1].full().ravel()
         return pivot_order(e.rows, e.columns, values, e.size)
 
-    def advance(self, carry: Carry, steps: int, first: int, h: float, t0: float, c: np.ndarray) -> Steps:
+    def advance(
+        self, carry: Carry, steps: int, first: int, h: float, t0: float, c: np.ndarray, limit: Limit = NO_LIMIT
+    ) -> Steps:
         Z, X, iterations = self._buffers.filled(carry, steps)
         dx, scale = carry.dx.copy(), carry.scale.copy()
         done, tried = 0, {self.order}
-        limit, slow = steps, loop.SLOW_ITERATIONS
+        last, slow = steps, loop.SLOW_ITERATIONS
         while done < steps:
             status, taken = self._take(
-                limit - done, first + done, h, t0, c, Z[done:], X[done:], dx, scale, iterations[done:], slow
+                last - done, first + done, h, t0, c, Z[done:], X[done:], dx, scale, iterations[done:], slow, limit
             )
             if taken:
                 done, tried = done + taken, {self.order}
             if status == loop.DONE:
-                limit, slow = steps, loop.SLOW_ITERATIONS
+                last, slow = steps, loop.SLOW_ITERATIONS
                 continue
+            if status == loop.REACHED:
+                return handed_back(Z, X, iterations, dx, scale, done, reached=True)
             # step number `done` was refused: another pivot order, then patience, then the reference tier
             c[0], c[1] = h, t0 + (first + done) * h
             dx[:], scale[:] = 0.0, self.reference.scales(X[done + PAST - 1], Z[done], c)
@@ -79,23 +83,27 @@ class FusedStepper:
                 self.order = order
                 tried.add(order)
             elif status == loop.REPIVOT and slow <= loop.MOST_ITERATIONS:
-                limit, slow = done + 1, loop.MOST_ITERATIONS + 1
+                last, slow = done + 1, loop.MOST_ITERATIONS + 1
             else:
                 trouble = self._reference_step(done, Z, X, iterations, dx, scale, c)
                 if trouble is not None:
                     return handed_back(Z, X, iterations, dx, scale, done, trouble)
+                if limit.entry >= 0 and Z[done + 1, limit.entry] > limit.value:
+                    return handed_back(Z, X, iterations, dx, scale, done, reached=True)
                 done, tried = done + 1, {self.order}
-                limit, slow = steps, loop.SLOW_ITERATIONS
-        return handed_back(Z, X, iterations, dx, scale, steps, None)
+                last, slow = steps, loop.SLOW_ITERATIONS
+        return handed_back(Z, X, iterations, dx, scale, steps)
 
     def _take(
         self, steps: int, first: int, h: float, t0: float, c: np.ndarray, Z: np.ndarray, X: np.ndarray, dx: np.ndarray,
-        scale: np.ndarray, iterations: np.ndarray, slow: int,
+        scale: np.ndarray, iterations: np.ndarray, slow: int, limit: Limit = NO_LIMIT,
     ) -> tuple[int, int]:  # fmt: skip
         """Call the compiled loop: (how it ended, steps taken)."""
         kernels = (self._newton[self.order], self._residual, self._floor, self._end, self._guess)
         r = np.empty(self.equations.size + 1)
-        status, taken, _ = loop.advance(kernels, steps, first, h, t0, c, Z, X, scale, r, dx, iterations, slow)
+        status, taken, _ = loop.advance(
+            kernels, steps, first, h, t0, c, Z, X, scale, r, dx, iterations, slow, limit.entry, limit.value
+        )
         return status, taken
 
     def _other_order(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, tried: set[Order]) -> Order | None:

@@ -10,7 +10,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 #: How a call of `advance` ended.
-DONE, FAILED, REPIVOT = 0, 1, 2
+DONE, FAILED, REPIVOT, REACHED = 0, 1, 2, 3
 #: Newton's method gives up after this many corrections.
 MOST_ITERATIONS = 25
 #: Another pivot order is asked for if a step is not done after two corrections and elimination factors exceed
@@ -133,12 +133,14 @@ def solve_step(
 @nb.njit(cache=True, nogil=True)
 def advance(
     kernels: tuple[int, int, int, int, int], steps: int, first: int, h: float, t0: float, c: np.ndarray, Z: np.ndarray,
-    X: np.ndarray, scale: np.ndarray, r: np.ndarray, dx: np.ndarray, iterations: np.ndarray, slow: int,
+    X: np.ndarray, scale: np.ndarray, r: np.ndarray, dx: np.ndarray, iterations: np.ndarray, slow: int, stop: int,
+    limit: float,
 ) -> tuple[int, int, float]:  # fmt: skip
     """Take `steps` steps from state ``Z[0]``; ``X[:PAST]`` are the unknowns of the steps before, oldest first.
 
-    Step s (of number ``first + s`` in the run) leaves its end in ``Z[s+1]`` and its unknowns in ``X[s+PAST]``. Returns
-    (status, steps taken, scaled residual of the step that was refused).
+    Step s (of number ``first + s`` in the run) leaves its end in ``Z[s+1]`` and its unknowns in ``X[s+PAST]``. If entry
+    `stop` of the state (none if negative) exceeds `limit` after a step, that step is not taken. Returns (status, steps
+    taken, scaled residual of the step that was refused).
     """
     newton, residual, floor, end, guess = kernels
     n = X.shape[1]
@@ -168,7 +170,25 @@ def advance(
                 return status, s, worst
         iterations[s] = count
         call(end, x.ctypes.data, z, pc, pr, z + size)
+        if stop >= 0 and not Z[s + 1, stop] <= limit:
+            return REACHED, s, 0.0
     return DONE, steps, 0.0
+
+
+@nb.njit(cache=True, nogil=True)
+def advance_explicitly(
+    end: int, steps: int, first: int, h: float, t0: float, c: np.ndarray, Z: np.ndarray, stop: int, limit: float
+) -> tuple[int, int]:
+    """As `advance`, where nothing has to be solved."""
+    z, size, pc = Z.ctypes.data, Z.shape[1] * 8, c.ctypes.data
+    c[0] = h
+    for s in range(steps):
+        c[1] = t0 + (first + s) * h
+        call(end, z, z, pc, pc, z + size)
+        z += size
+        if stop >= 0 and not Z[s + 1, stop] <= limit:
+            return REACHED, s
+    return DONE, steps
 
 
 @nb.njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ from livens.engine import loop
 from livens.engine.equations import StepEquations
 from livens.engine.kernels import floor_function
 from livens.engine.loop import PAST
-from livens.engine.stepper import Buffers, Carry, Statistics, Steps, Trouble, handed_back
+from livens.engine.stepper import NO_LIMIT, Buffers, Carry, Limit, Statistics, Steps, Trouble, handed_back
 
 #: Newton's method gives up after this many corrections.
 _MOST_ITERATIONS = 50
@@ -31,7 +31,9 @@ class ReferenceStepper:
         self._buffers = Buffers()
         self._floor = floor_function(equations)
 
-    def advance(self, carry: Carry, steps: int, first: int, h: float, t0: float, c: np.ndarray) -> Steps:
+    def advance(
+        self, carry: Carry, steps: int, first: int, h: float, t0: float, c: np.ndarray, limit: Limit = NO_LIMIT
+    ) -> Steps:
         Z, X, iterations = self._buffers.filled(carry, steps)
         dx, scale = carry.dx, carry.scale
         for s in range(steps):
@@ -48,12 +50,16 @@ class ReferenceStepper:
                 return handed_back(Z, X, iterations, dx, scale, s, trouble)
             X[s + PAST] = x
             Z[s + 1] = self.equations.end_function(x, Z[s], c).full().ravel()
-        return handed_back(Z, X, iterations, dx, scale, steps, None)
+            if limit.entry >= 0 and Z[s + 1, limit.entry] > limit.value:
+                return handed_back(Z, X, iterations, dx, scale, s, reached=True)
+        return handed_back(Z, X, iterations, dx, scale, steps)
 
     def solve(
         self, guess: np.ndarray, z: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, int, Trouble | None, np.ndarray, np.ndarray]:
         """Damped Newton's method for one step: (unknowns, corrections, trouble or None, last correction, scales)."""
+        if not guess.size:
+            return guess, 0, None, guess, guess
         x, last, dx = guess.copy(), np.inf, np.zeros(guess.size)
         reason = f"Newton's method did not reach the round-off floor in {_MOST_ITERATIONS} corrections"
         scale = self.scales(x, z, c)

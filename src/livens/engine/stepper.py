@@ -48,6 +48,16 @@ class Steps:
     iterations: np.ndarray
     carry: Carry
     trouble: Trouble | None = None
+    reached: bool = False  # the next step would go beyond the limit
+    t: np.ndarray | None = None  # where every step ended, if steps differ
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Steps end before an entry of the state exceeds a value."""
+
+    entry: int = -1  # of no entry, if negative
+    value: float = np.inf
 
 
 @dataclass
@@ -56,6 +66,10 @@ class Statistics:
 
     repivots: int = 0
     reference_steps: int = 0
+    rejected: int = 0
+
+
+NO_LIMIT = Limit()
 
 
 class Stepper(Protocol):
@@ -64,8 +78,10 @@ class Stepper(Protocol):
     name: str
     statistics: Statistics
 
-    def advance(self, carry: Carry, steps: int, first: int, h: float, t0: float, c: np.ndarray) -> Steps:
-        """Take up to `steps` steps of size h, the first of number `first` since t0."""
+    def advance(
+        self, carry: Carry, steps: int, first: int, h: float, t0: float, c: np.ndarray, limit: Limit = NO_LIMIT
+    ) -> Steps:
+        """Take up to `steps` steps of size h, the first of number `first` since t0, within the limit."""
         ...
 
 
@@ -88,8 +104,8 @@ class Buffers:
 
 def handed_back(
     Z: np.ndarray, X: np.ndarray, iterations: np.ndarray, dx: np.ndarray, scale: np.ndarray, taken: int,
-    trouble: Trouble | None,
+    trouble: Trouble | None = None, reached: bool = False,
 ) -> Steps:  # fmt: skip
     """What a tier returns after `taken` steps."""
     carry = Carry(Z[taken].copy(), X[taken : taken + PAST].copy(), dx, scale)
-    return Steps(taken, Z[1 : taken + 1], X[PAST : PAST + taken], iterations[:taken], carry, trouble)
+    return Steps(taken, Z[1 : taken + 1], X[PAST : PAST + taken], iterations[:taken], carry, trouble, reached)

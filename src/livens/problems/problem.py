@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from livens.system import System
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A system, where it starts, and how it is usually run.
+    """A model, where it starts, and how it is usually run.
 
-    `reference(t)`, where known, gives the exact solution as a dict with some of ``q``, ``v``.
+    A mechanical system starts from q0 and v0; for other kinds of models, `start` has what they start from, such as
+    ``{"x0": [1.0, 0.0]}``. `reference(t)`, where known, gives the exact solution as a dict with some of ``q``, ``v``
+    (``x``, ``p``).
     """
 
     name: str
-    system: System
-    q0: np.ndarray
-    v0: np.ndarray
+    system: Any  # a Model
+    q0: np.ndarray | None
+    v0: np.ndarray | None
     scheme: str
     h: float
     t_end: float
     t0: float = 0.0
     reference: Callable[[float], dict[str, np.ndarray]] | None = None
+    start: Mapping[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # what `load` was called with

@@ -12,11 +12,11 @@ import numpy as np
 from livens.element import ElementModel
 from livens.engine.equations import StepEquations
 from livens.graph.roundoff import roundoff_bound
-from livens.schemes.base import ElementEnergies, Scheme, State
+from livens.schemes.base import ElementEnergies, ElementScheme, State
 from livens.system import System
 
 
-def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()) -> StepEquations:
+def step_equations(system: System, scheme: ElementScheme, dropped: Collection[int] = ()) -> StepEquations:
     """What the engine solves in every step: residual, its Jacobian, and the state at the end.
 
     The state is ``(q, v, p, supplied, dissipated, multipliers)``. Constraints in `dropped` are left out: their
@@ -70,7 +70,7 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
             jacobian = {place: value for place, value in jacobian.items() if place[0] != row}
             jacobian[row, row] = ca.SX(1)
 
-    lam = getattr(unknown, scheme.multipliers[0]) if cells else ca.SX(0, 1)
+    lam = scheme.force_multipliers(unknown) if cells and m else ca.SX(0, 1)
     nonzeros = sorted(jacobian, key=lambda place: (place[1], place[0]))
     equations = StepEquations(
         x=x, z=z, c=c,
@@ -82,15 +82,29 @@ def step_equations(system: System, scheme: Scheme, dropped: Collection[int] = ()
         guess=ca.densify(ca.vertcat(*scheme.guess(old), *_first_multipliers(z[3 * n + 2 :], cells, m))),
         kinds=(n,) * blocks + (m,) * cells,
         row_names=_row_names(system, scheme),
+        layout=system.layout,
         noise=ca.Function("noise", [x, z, c, e], [ca.vertcat(*noise)]),
+        inside=_inside(scheme, old, unknown, h),
+        error=_estimate(scheme, old, unknown, h),
     )  # fmt: skip
     return scheme.reduce(equations, system)
+
+
+def _inside(scheme: ElementScheme, old: State, unknown: Any, h: Any) -> Any:
+    theta = ca.SX.sym("theta")
+    found = scheme.inside(old, unknown, h, theta)
+    return None if found is None else (theta, {"q": found[0], "v": found[1]})
+
+
+def _estimate(scheme: ElementScheme, old: State, unknown: Any, h: Any) -> Any:
+    error = scheme.estimate(old, unknown, h)
+    return None if error is None else (error, ca.fmax(ca.fabs(old.q), ca.fabs(scheme.end(old, unknown, h)[0])))
 
 
 class _Part:
     """The share of one type of element with its Jacobian, as a function of local unknowns and state."""
 
-    def __init__(self, scheme: Scheme, model: ElementModel) -> None:
+    def __init__(self, scheme: ElementScheme, model: ElementModel) -> None:
         n, m = model.n, model.m
         x = ca.SX.sym("x", len(scheme.unknowns) * n + len(scheme.multipliers) * m)
         q, v, p, h, t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("p", n), ca.SX.sym("h"), ca.SX.sym("t")
@@ -112,7 +126,7 @@ class _Part:
         self.noise = ca.Function("noise", [*arguments, e], [ca.densify(bound)])
 
 
-def _named(scheme: Scheme, x: Any, n: int, m: int) -> SimpleNamespace:
+def _named(scheme: ElementScheme, x: Any, n: int, m: int) -> SimpleNamespace:
     """The unknowns by the names the scheme gave them."""
     names = [(name, n) for name in scheme.unknowns] + [(name, m) for name in scheme.multipliers]
     ends = np.cumsum([0] + [size for _, size in names])
@@ -133,7 +147,7 @@ def _entries(matrix: Any) -> dict[tuple[int, int], Any]:
     return {(row, column): matrix[row, column] for row, column in zip(rows, columns, strict=True)}
 
 
-def _row_names(system: System, scheme: Scheme) -> tuple[str, ...]:
+def _row_names(system: System, scheme: ElementScheme) -> tuple[str, ...]:
     suffix = ["" if len(scheme.unknowns) == 1 else f" ({name})" for name in scheme.unknowns]
     balance = [f"balance of momentum of {c}{s}" for s in suffix for c in system.coordinates]
     suffix = ["" if len(scheme.multipliers) == 1 else f" ({name})" for name in scheme.multipliers]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -91,8 +91,71 @@ class Requirement:
     words: str  # completes "the scheme needs ..."
 
 
-@dataclass(frozen=True)
 class Scheme:
+    """What every scheme says about itself, and the one thing it can do: write down the equations of a step.
+
+    A class with a `name` is one scheme. A class with a `family`, such as ``"gauss-<s>"``, stands for as many as there
+    are values of what is in brackets: they are the arguments of its constructor, which sets `name`, `order` and what
+    else depends on them. ``<s>`` and ``<order>`` are whole numbers, ``<scheme>`` is the name of another scheme,
+    everything else is a number.
+
+    To write a scheme for mechanical systems, subclass `ElementScheme`. Schemes are found by their names, and by the
+    pattern of their family, if their file is in `livens/schemes`.
+    """
+
+    name: str
+    order: int
+    symplectic: bool
+    symmetric: bool
+    conserves: tuple[str, ...]  # names of observables, exactly conserved (energies: without forces)
+    summary: str
+    source: str
+    requires: tuple[Requirement, ...] = ()
+    models: tuple[str, ...] = ("System",)  # names of the classes of models it is for
+    #: The order of its estimate of its own error: that is of size h to this plus one. 0 if there is none.
+    estimate_order: int = 0
+    #: Something has to be solved in every step.
+    implicit: bool = True
+    #: Its step is one of a fictive time, and time is part of the state.
+    fictive: bool = False
+    family: ClassVar[str]
+    examples: ClassVar[tuple[tuple[Any, ...], ...]]  # arguments of the members of a family that lists show
+
+    _registry: ClassVar[dict[str, type[Scheme]]] = {}
+    _families: ClassVar[dict[str, type[Scheme]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__:
+            Scheme._registry[cls.name] = cls
+        if "family" in cls.__dict__:
+            Scheme._families[cls.family] = cls
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scheme) and type(self) is type(other) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name))
+
+    def __repr__(self) -> str:
+        return f"<livens scheme {self.name}>"
+
+    def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        """The equations of one step of a model; constraints in `dropped` are left out."""
+        raise NotImplementedError
+
+    def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+        """What the scheme adds to the state of the model, at the start; by the names its equations lay it out with."""
+        return {}
+
+    def missing(self, model: Any) -> list[str]:
+        """What the scheme needs and the model has not, in words."""
+        if model.kind not in self.models:
+            return [f"a model of the kind {' or '.join(self.models)}, not {model.kind}"]
+        return [r.words for r in self.requires if not getattr(model, r.attribute)]
+
+
+class ElementScheme(Scheme):
     """How one step's equations follow from a System, element by element.
 
     The unknowns of a step are blocks of one entry per coordinate (`unknowns`) and blocks of one entry per constraint
@@ -100,27 +163,15 @@ class Scheme:
     (`share`), as many per coordinate and per constraint as there are unknowns. `end` gives positions and velocities
     at the end of the step from the unknowns of the same coordinate; the momenta there are the coordinates' own part
     (`momentum`) plus the sum of the elements' shares.
-
-    To write a scheme, subclass this in a file of its own in `livens/schemes`: it is found by its name.
     """
 
-    name: ClassVar[str]
-    order: ClassVar[int]
-    symplectic: ClassVar[bool]
-    symmetric: ClassVar[bool]
-    conserves: ClassVar[tuple[str, ...]]  # names of observables, exactly conserved (energies: without forces)
-    summary: ClassVar[str]
-    source: ClassVar[str]
-    requires: ClassVar[tuple[Requirement, ...]] = ()
-    unknowns: ClassVar[tuple[str, ...]]
-    multipliers: ClassVar[tuple[str, ...]]
+    unknowns: tuple[str, ...]
+    multipliers: tuple[str, ...]
 
-    _registry: ClassVar[dict[str, type[Scheme]]] = field(default={}, init=False, repr=False)
+    def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
+        from livens.schemes.assemble import step_equations
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "name" in cls.__dict__:
-            Scheme._registry[cls.name] = cls
+        return step_equations(model, self, dropped)
 
     # -- the recipe -----------------------------------------------------------------------------------------------
     def guess(self, old: State) -> Sequence[Any]:
@@ -147,11 +198,18 @@ class Scheme:
         """
         raise NotImplementedError
 
+    def force_multipliers(self, x: Any) -> Any:
+        """The multipliers a result shows for the step, from its blocks of them: the first, unless said otherwise."""
+        return getattr(x, self.multipliers[0])
+
+    def inside(self, old: State, x: Any, h: Any, theta: Any) -> tuple[Any, Any] | None:
+        """Positions and velocities within the step, at ``t + theta h``; nothing if the scheme has no such formula."""
+        return None
+
+    def estimate(self, old: State, x: Any, h: Any) -> Any:
+        """An estimate of the error of the positions made in the step; nothing if the scheme has none."""
+        return None
+
     def reduce(self, equations: StepEquations, system: System) -> StepEquations:
         """The equations of the whole system with some unknowns eliminated; most schemes eliminate nothing."""
         return equations
-
-    # -- what fits ------------------------------------------------------------------------------------------------
-    def missing(self, system: System) -> list[str]:
-        """What the scheme needs and the system has not, in words."""
-        return [r.words for r in self.requires if not getattr(system, r.attribute)]

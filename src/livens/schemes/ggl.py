@@ -6,12 +6,11 @@ sum of the elements' ``D_2 T(., u)``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 
-from livens.schemes.base import ElementEnergies, Requirement, Scheme, Share, State
+from livens.schemes.base import ElementEnergies, ElementScheme, Requirement, Share, State
 from livens.schemes.discrete_gradient import discrete_gradient, gradient_in_time
 
 CONSTANT_MASS = Requirement("constant_mass", "a constant mass matrix")
@@ -34,8 +33,7 @@ def hessian_terms(e: ElementEnergies, q: Any, u: Any, gam: Any) -> Any:
     return ca.Function("D2g", [m.q, direction, weights, m.t, m.k], [value])(q, u, gam, 0, e.k)
 
 
-@dataclass(frozen=True)
-class GGLVariational(Scheme):
+class GGLVariational(ElementScheme):
     """The variational integrator of the GGL principle, S001 (41) and (57), with ``p1`` in (41b)::
 
         q1 - q0       = h v + h M^-1 G(qb)^T gam                        qb = q0 + h v
@@ -84,8 +82,7 @@ class GGLVariational(Scheme):
         )
 
 
-@dataclass(frozen=True)
-class GGLClassic(Scheme):
+class GGLClassic(ElementScheme):
     """The same one-step idea on the original Gear-Gupta-Leimkuhler equations, S001 (21)::
 
         q1 - q0 = h M^-1 p1 + h G(qb)^T gam                             qb = q0 + h M^-1 p1
@@ -134,8 +131,7 @@ class GGLClassic(Scheme):
         )
 
 
-@dataclass(frozen=True)
-class GGLEnergyMomentum(Scheme):
+class GGLEnergyMomentum(ElementScheme):
     """Energy-momentum scheme on the GGL principle: position and velocity constraints hold at the end of every step.
 
     The GGL Hamiltonian ``H + lam.g(q) + gam.g^v(q, p)`` with ``g^v = G(q) M^-1 p`` (S001 eq. 30), discretised with

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 
-from livens.schemes.base import ElementEnergies, Requirement, Scheme, Share, State
+from livens.schemes.base import ElementEnergies, ElementScheme, Requirement, Share, State
 from livens.schemes.discrete_gradient import gradient_in_time
 
 REGULAR = Requirement(
@@ -40,8 +39,7 @@ class AugmentedKinetic:
         return self._T_v(q, v, self._k)
 
 
-@dataclass(frozen=True)
-class HamiltonMidpoint(Scheme):
+class HamiltonMidpoint(ElementScheme):
     """Midpoint rule for Hamilton's equations, constraints at the end of the step, S004 (133)::
 
         q1 - q0 = h M(q_m)^-1 p_m
@@ -90,8 +88,7 @@ class HamiltonMidpoint(Scheme):
         )
 
 
-@dataclass(frozen=True)
-class HamiltonEM(Scheme):
+class HamiltonEM(ElementScheme):
     """Energy-momentum scheme for Hamilton's equations of bodies with unit quaternions, S004 (138)-(146)::
 
         q1 - q0 = h (dt/dp(q_m))^T DT*(t_m)                            t = Q_l(q)^T p

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -12,7 +11,6 @@ from livens.schemes.discrete_gradient import gradient_in_time, kinetic_gradients
 from livens.schemes.midpoint_velocity import MidpointVelocity
 
 
-@dataclass(frozen=True)
 class LivensEM(MidpointVelocity):
     """Energy-momentum scheme, S000 (28) and S004 (72), with partitioned Gonzalez discrete gradients (129)-(131)::
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 
-from livens.schemes.base import ElementEnergies, Scheme, Share, State
+from livens.schemes.base import ElementEnergies, ElementScheme, Share, State
 from livens.schemes.livens_em import LivensEM
 
 
-@dataclass(frozen=True)
-class LivensEMFull(Scheme):
+class LivensEMFull(ElementScheme):
     """`livens-em` without any elimination, S004 (72): unknowns are ``(q1-q0)/h``, v1, p1 and lam.
 
     The trajectory is the same. It is here to show what the elimination of v1 and p1 saves (S004 Fig. 9).
@@ -53,7 +51,6 @@ class LivensEMFull(Scheme):
         )
 
 
-@dataclass(frozen=True)
 class LivensEMReduced(LivensEM):
     """`livens-em` with v1 and p1 eliminated, S004 (101)-(103): unknowns are ``(q1-q0)/h`` and lam.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -15,7 +14,6 @@ from livens.schemes.livens_em import LivensEM
 from livens.system import System
 
 
-@dataclass(frozen=True)
 class LivensEMNullspace(LivensEM):
     """`livens-em` for unit quaternions with the discrete null space method, S004 rem. 4.11.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -11,7 +10,6 @@ from livens.schemes.base import ElementEnergies, Share, State
 from livens.schemes.midpoint_velocity import MidpointVelocity
 
 
-@dataclass(frozen=True)
 class LivensMidpoint(MidpointVelocity):
     """Midpoint rule for the Livens equations, constraints at the end of the step, S004 (132)::
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 
-from livens.schemes.base import ElementEnergies, Scheme, Share, State
+from livens.schemes.base import ElementEnergies, ElementScheme, Share, State
 
 
-@dataclass(frozen=True)
-class LivensVariational(Scheme):
+class LivensVariational(ElementScheme):
     """Stationary points of Livens' action with the midpoint rule (derived in docs/livens-variational.md)::
 
         q1 - q0 = h v                                                  q_m = (q0 + q1)/2

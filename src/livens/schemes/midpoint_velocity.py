@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from livens.schemes.base import Scheme, State
+from livens.schemes.base import ElementScheme, State
 
 
-@dataclass(frozen=True)
-class MidpointVelocity(Scheme):
+class MidpointVelocity(ElementScheme):
     """Schemes with ``q1 - q0 = h v_m``, ``v_m = (v0 + v1)/2`` and a discrete fibre derivative for ``p_m``.
 
     Unknowns are v_m and lam. Positions and velocities follow from the two relations above, the momenta from

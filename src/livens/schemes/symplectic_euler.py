@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 
-from livens.schemes.base import ElementEnergies, Scheme, Share, State
+from livens.schemes.base import ElementEnergies, ElementScheme, Share, State
 
 
-@dataclass(frozen=True)
-class SymplecticEuler(Scheme):
+class SymplecticEuler(ElementScheme):
     """The variational integrator of the discrete Lagrangian ``h L(q0, (q1-q0)/h)``; S001 (41) with gam = 0::
 
         q1 - q0 = h v

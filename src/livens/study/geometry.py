@@ -18,8 +18,8 @@ from livens.dynamics import dynamics
 from livens.engine.equations import StepEquations
 from livens.engine.reference import ReferenceStepper
 from livens.errors import InputError, IntegrationError
-from livens.initial import InitialState, initial_state
-from livens.schemes.assemble import step_equations
+from livens.initial import initial_state
+from livens.model import InitialState
 from livens.schemes.base import Scheme
 from livens.system import System
 from livens.task import number, positive
@@ -50,7 +50,7 @@ def symplecticity_defect(
     M = ca.jacobian(d.fibre_derivative, d.v)
     numbers = d.function(ca.horzcat(M, ca.jacobian(d.fibre_derivative, d.q)))
     state = step.start
-    mass, turning = np.split(np.array(numbers(state.q, state.v, state.p, state.t, step.k)), 2, axis=1)
+    mass, turning = np.split(np.array(numbers(state["q"], state["v"], state["p"], state.t, step.k)), 2, axis=1)
     # v(q, p) from p = dT/dv(q, v)
     v_by_q, v_by_p = -np.linalg.solve(mass, turning), np.linalg.inv(mass)
     lift = np.block([[np.eye(n), np.zeros((n, n))], [v_by_q, v_by_p], [np.zeros((n, n)), np.eye(n)]])
@@ -86,7 +86,7 @@ def reversibility_defect(
     there = step.end.copy()
     there[n : 3 * n] *= -1.0
     x = step.x.copy()
-    x[: n * len(step.scheme.unknowns)] *= -1.0
+    x[: n * len(getattr(step.scheme, "unknowns", ()))] *= -1.0
     back = step.onwards(there, x)
     back[n : 3 * n] *= -1.0
     worst = 0.0
@@ -109,7 +109,7 @@ class _Step:
         schemes.require(self.scheme, system)
         self.k = system.parameter_vector(parameters or {})
         self.start: InitialState = initial_state(system, q, v, self.k, t0=number("t", t), redundant="remove")
-        self.equations: StepEquations = step_equations(system, self.scheme, self.start.dropped)
+        self.equations: StepEquations = self.scheme.equations(system, self.start.dropped)
         self._c = np.concatenate([[positive("h", h), self.start.t], self.k])
         self._stepper = ReferenceStepper(self.equations)
         self.z = self._state()
@@ -118,9 +118,8 @@ class _Step:
         self.end = self.equations.end_function(self.x, self.z, self._c).full().ravel()
 
     def _state(self) -> np.ndarray:
-        """As the equations lay it out: q, v, p, the energies supplied and dissipated, multipliers."""
-        start = self.start
-        return np.concatenate([start.q, start.v, start.p, [0.0, 0.0], start.multipliers])
+        """As the equations lay it out."""
+        return self.equations.layout.vector(self.start.values)
 
     def _solved(self, guess: np.ndarray, z: np.ndarray) -> np.ndarray:
         x, _, trouble, _, _ = self._stepper.solve(guess, z, self._c)
@@ -150,7 +149,7 @@ def _tangents(system: System, step: _Step, v_by_q: np.ndarray, v_by_p: np.ndarra
     d, state = dynamics(system), step.start
     hidden = d.velocity_constraint
     numbers = d.function(ca.vertcat(d.G, ca.jacobian(hidden, d.q), ca.jacobian(hidden, d.v)))
-    G, by_q, by_v = np.split(np.array(numbers(state.q, state.v, state.p, state.t, step.k)), 3)
+    G, by_q, by_v = np.split(np.array(numbers(state["q"], state["v"], state["p"], state.t, step.k)), 3)
     level = np.hstack([G, np.zeros_like(G)])
     rate = np.hstack([by_q + by_v @ v_by_q, by_v @ v_by_p])
     return np.asarray(sl.null_space(np.vstack([level, rate])))

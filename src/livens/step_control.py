@@ -1,0 +1,72 @@
+"""Step-size control, as users ask for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from livens.engine.controlled import Control
+from livens.errors import InputError
+
+if TYPE_CHECKING:
+    from livens.schemes.base import Scheme
+
+
+@dataclass(frozen=True)
+class StepControl:
+    """How the size of steps follows the motion; to be given to `livens.simulate` as `control`.
+
+    The first step is h. A step that fails (Newton's method does not converge, or the estimated error is too large) is
+    repeated with a size `decrease` times as large, down to `smallest`; after `patience` steps without failure, steps
+    grow by up to `increase`, up to `largest` (S002 sect. 7.1). With a `tolerance`, the error of every step is estimated
+    by a formula embedded in the scheme, and kept below ``tolerance * (floor + |x|)``: the sizes then follow the
+    estimate. Without one, only failures count.
+
+    >>> import livens as lv
+    >>> control = lv.StepControl(largest=0.1, tolerance=1e-8)
+    >>> pendulum = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -lv.math.sin(x[0])])
+    >>> run = lv.simulate(pendulum, x0=[1.0, 0.0], scheme="gauss-3", h=1e-3, t_end=1.0, control=control)
+    >>> bool(run.step_size.max() > 1e-3), float(run.t[-1])
+    (True, 1.0)
+    """
+
+    smallest: float = 1e-12
+    largest: float = math.inf
+    decrease: float = 0.5
+    increase: float = 2.0
+    patience: int = 3
+    tolerance: float = 0.0
+    floor: float = 1e-3
+
+    def __post_init__(self) -> None:
+        rules = {
+            "smallest": (self.smallest > 0, "greater than 0"),
+            "largest": (self.largest >= self.smallest, "at least as large as smallest"),
+            "decrease": (0 < self.decrease < 1, "between 0 and 1"),
+            "increase": (1 <= self.increase < math.inf, "at least 1"),
+            "patience": (self.patience >= 1, "at least 1"),
+            "tolerance": (0 <= self.tolerance < math.inf, "at least 0"),
+            "floor": (0 < self.floor < math.inf, "greater than 0"),
+        }
+        for name, (holds, words) in rules.items():
+            if not holds:
+                raise InputError(f"{name} of the step-size control must be {words}, got {getattr(self, name)!r}")
+
+    def check(self, scheme: Scheme, tier: str) -> None:
+        """Whether a run can be controlled like this."""
+        if scheme.fictive:
+            raise InputError(f"scheme '{scheme.name}' chooses its steps itself; it takes no step-size control")
+        if tier != "fused":
+            raise InputError("step-size control needs the fused tier")
+        if self.tolerance and not scheme.estimate_order:
+            raise InputError(f"scheme '{scheme.name}' does not estimate its error; leave tolerance out of the control")
+        if not scheme.implicit:
+            raise InputError(f"scheme '{scheme.name}' has nothing to solve, so no step of it fails")
+
+    def of(self, scheme: Scheme) -> Control:
+        """As the engine takes it."""
+        return Control(
+            self.smallest, self.largest, self.decrease, self.increase, self.patience, self.tolerance * self.floor,
+            self.tolerance, scheme.estimate_order,
+        )  # fmt: skip
