@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from livens.engine.equations import StepEquations
 from livens.engine.kernels import newton_kernel
 from livens.engine.pivots import THRESHOLD, SingularMatrixError, pivot_order
+from livens.layout import Layout
 
 EPS = np.finfo(float).eps
 POINTER = ctypes.POINTER(ctypes.c_double)
@@ -233,7 +234,7 @@ def equations(residual, x, z, c, more_places=()):
         x=x, z=z, c=c, residual=residual,
         rows=np.array([i for i, _ in places]), columns=np.array([j for _, j in places]),
         jacobian=ca.densify(ca.vertcat(*(jacobian[place] for place in places))),
-        end=z, guess=ca.SX.zeros(x.numel()), kinds=(x.numel(),),
+        end=z, guess=ca.SX.zeros(x.numel()), kinds=(x.numel(),), layout=Layout(z=z.numel()),
         row_names=tuple(f"row {i}" for i in range(x.numel())),
     )  # fmt: skip
 
