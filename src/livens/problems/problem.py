@@ -27,5 +27,6 @@ class Problem:
     t_end: float
     t0: float = 0.0
     reference: Callable[[float], dict[str, np.ndarray]] | None = None
+    scaling: Any = None  # for schemes that adapt their steps, see `livens.scaling`
     start: Mapping[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # what `load` was called with

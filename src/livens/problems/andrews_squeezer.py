@@ -1,0 +1,99 @@
+"""Andrews' squeezing mechanism: seven bodies in the plane, driven by a motor, held by a spring.
+
+A benchmark of the test set for initial value problems (Bari) and of the IFToMM library; after Hairer and Wanner,
+Solving Ordinary Differential Equations II, VII.7. All links end in one point, which the crank moves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.problems import problem
+from livens.problems.accurate import accurate_motion
+from livens.problems.problem import Problem
+from livens.system import System
+
+#: Masses (kg), moments of inertia (kg m^2) and lengths (m), by their names in the literature.
+_DATA: dict[str, Any] = dict(
+    m=(0.04325, 0.00365, 0.02373, 0.00706, 0.0705, 0.00706, 0.05498),
+    I=(2.194e-6, 4.41e-7, 5.255e-6, 5.667e-7, 1.169e-5, 5.667e-7, 1.912e-5),
+    A=(-0.06934, -0.00227), B=(-0.03635, 0.03273), C=(0.014, 0.072),
+    d=0.028, da=0.0115, e=0.02, ea=0.01421, rr=0.007, ra=0.00092, ss=0.035, sa=0.01874, sb=0.01043, sc=0.018,
+    sd=0.02, ta=0.02308, tb=0.00916, u=0.04, ua=0.01228, ub=0.00449, zf=0.02, zt=0.04, fa=0.01421,
+)  # fmt: skip
+_START = (
+    -0.0617138900142764496, 0.0, 0.4552798191630703803, 0.2226683901658858847, 0.4873649795438425502,
+    -0.2226683901658858847, 1.2305474445498211925,
+)  # fmt: skip
+
+
+def _along(angle: Any) -> Any:
+    return m.array([m.cos(angle), m.sin(angle)])
+
+
+def _across(angle: Any) -> Any:
+    return m.array([-m.sin(angle), m.cos(angle)])
+
+
+def _kinetic(q: Any, v: Any, k: Any) -> Any:
+    """Bodies 1, 3, 5, 7 turn about fixed points, and 2, 4, 6 ride on 1, 5, 7, at angles measured from these.
+
+    A point at the distances a and b along two arms with the angle x between them has, with the arms' rates w and s,
+    the squared velocity ``(a w)^2 + (b s)^2 + 2 a b w s cos(x)``.
+    """
+    _, theta, _, phi, _, omega, _ = q
+    turned = m.array([v[0], v[0] + v[1], v[2], v[3] + v[4], v[4], v[5] + v[6], v[6]])
+    fixed = (0, k.ra**2), (2, k.sa**2 + k.sb**2), (4, k.ta**2 + k.tb**2), (6, k.ua**2 + k.ub**2)
+    riding = (
+        (1, 0, k.rr, -k.da, m.cos(theta)), (3, 4, k.zt, k.e - k.ea, m.sin(phi)),
+        (5, 6, k.u, k.zf - k.fa, -m.sin(omega)),
+    )  # fmt: skip
+    energy = m.dot(k.I, turned**2)
+    for body, square in fixed:
+        energy += k.m[body] * square * turned[body] ** 2
+    for body, carrier, a, b, cosine in riding:
+        w, s = turned[carrier], turned[body]
+        energy += k.m[body] * ((a * w) ** 2 + (b * s) ** 2 + 2 * a * b * w * s * cosine)
+    return energy / 2
+
+
+def _spring(q: Any, k: Any) -> Any:
+    """From C to the point D of body 3."""
+    end = k.B + k.sd * _along(q[2]) - k.sc * _across(q[2])
+    return 0.5 * k.c0 * (m.norm(end - k.C) - k.l0) ** 2
+
+
+def _loops(q: Any, k: Any) -> Any:
+    """Three links meet the end of the coupler, body 2."""
+    beta, theta, gamma, phi, delta, omega, epsilon = q
+    end = k.rr * _along(beta) - k.d * _along(beta + theta)
+    return [
+        end + k.ss * _across(gamma) - k.B,
+        end + k.e * _across(phi + delta) - k.zt * _along(delta) - k.A,
+        end - k.zf * _along(omega + epsilon) + k.u * _across(epsilon) - k.A,
+    ]
+
+
+@problem(
+    "andrews-squeezer",
+    summary="seven-body mechanism with a spring and a motor: 7 angles, 6 constraints, M depends on q",
+    source="IVP test set (Bari), IFToMM",
+)
+def andrews_squeezer(mom: float = 0.033, c0: float = 4530.0, l0: float = 0.07785) -> Problem:
+    """`mom` is the torque of the motor, `c0` and `l0` are stiffness and length of the spring at rest."""
+    system = System(
+        "beta theta gamma phi delta omega epsilon",
+        kinetic=_kinetic,
+        potential=_spring,
+        constraints=_loops,
+        forces=lambda k: [k.mom, 0, 0, 0, 0, 0, 0],
+        constraint_names=[f"{link}: {axis}" for link in ("link 3", "link 4", "link 6") for axis in "xy"],
+        parameters=_DATA | dict(mom=mom, c0=c0, l0=l0),
+    )
+    q0, v0 = np.array(_START), np.zeros(7)
+    return Problem(
+        "andrews-squeezer", system, q0, v0, "livens-em", 1e-5, 0.03, reference=accurate_motion(system, q0, v0)
+    )

@@ -1,0 +1,63 @@
+"""The axis of a car on a bumpy road: constraints that depend on time (IVP test set, Bari)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.problems import problem
+from livens.problems.accurate import accurate_motion
+from livens.problems.problem import Problem
+from livens.system import System
+
+
+def _right_wheel(t: Any, k: Any) -> Any:
+    """The left wheel stands at the origin, the right one at distance L follows the road."""
+    height = k.r * m.sin(k.omega * t)
+    return m.array([m.sqrt(k.L**2 - height**2), height])
+
+
+def _springs(q: Any, t: Any, k: Any) -> Any:
+    """From each wheel to an end of the axis; their stiffness is 1 in the scaling of the test set."""
+    left, right = m.norm(q[:2]), m.norm(q[2:] - _right_wheel(t, k))
+    weight = k.M * k.eps**2 / 2 * k.g * (q[1] + q[3])
+    return 0.5 * (left - k.L0) ** 2 + 0.5 * (right - k.L0) ** 2 + weight
+
+
+def _guides(q: Any, t: Any, k: Any) -> Any:
+    """The left spring stays across the line between the wheels; the axis keeps its length."""
+    axis = q[2:] - q[:2]
+    return [m.dot(q[:2], _right_wheel(t, k)), m.dot(axis, axis) - k.L**2]
+
+
+@problem(
+    "car-axis",
+    summary="axis of a car on two springs and a bumpy road: constraints that depend on time",
+    source="IVP test set (Bari)",
+)
+def car_axis(
+    M: float = 10.0,
+    eps: float = 0.01,
+    L: float = 1.0,
+    L0: float = 0.5,
+    r: float = 0.1,
+    omega: float = 10.0,
+    g: float = 1.0,
+) -> Problem:
+    """Two masses ``eps^2 M/2``; `r` and `omega` are height and frequency of the bumps, `L0` is the springs' length.
+
+    The multipliers are those of the test set with the opposite sign.
+    """
+    system = System(
+        "xl yl xr yr",
+        kinetic=lambda v, k: 0.5 * k.M * k.eps**2 / 2 * (v @ v),
+        potential=_springs,
+        constraints=_guides,
+        constraint_names=["left spring across the wheels", "length of the axis"],
+        parameters=dict(M=M, eps=eps, L=L, L0=L0, r=r, omega=omega, g=g),
+    )
+    speed = -L0 * r * omega / L
+    q0, v0 = np.array([0.0, L0, L, L0]), np.array([speed, 0.0, speed, 0.0])
+    return Problem("car-axis", system, q0, v0, "livens-em", 1e-3, 3.0, reference=accurate_motion(system, q0, v0))

@@ -1,0 +1,100 @@
+"""The double pendulum of S002 7.3, in Cartesian coordinates: either mass may be zero if there is viscosity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError
+from livens.problems import problem
+from livens.problems.accurate import Reference, accurate_motion, accurate_solution
+from livens.problems.problem import Problem
+from livens.system import System
+
+#: Below this ratio of the masses the motion is too stiff for an explicit reference.
+_LIGHT = 1e-3
+
+
+def _rods(q: Any, k: Any) -> Any:
+    first, second = q[:2], q[2:] - q[:2]
+    return [0.5 * (m.dot(first, first) - k.l1**2), 0.5 * (m.dot(second, second) - k.l2**2)]
+
+
+def _follower(mass: float, l1: float, l2: float, g: float, u1: float, kappa: float) -> Reference:
+    """The motion with ``m2 = 0``, in the angles of the rods.
+
+    The second rod pulls its end against the viscosity, which therefore moves along the rod: ``v2 = (v1.e2) e2``.
+    """
+
+    def rods(y: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Directions of both rods, velocities of both ends."""
+        across = np.array([-np.sin(y[0]), np.cos(y[0])])
+        e1, e2, v1 = np.array([across[1], -across[0]]), np.array([np.cos(y[1]), np.sin(y[1])]), l1 * y[2] * across
+        return e1, e2, v1, (v1 @ e2) * e2
+
+    def rate(_: float, y: np.ndarray) -> np.ndarray:
+        e1, e2, v1, v2 = rods(y)
+        across = np.array([-e1[1], e1[0]])
+        turning = (v2 - v1) @ [-e2[1], e2[0]] / l2
+        return np.array([y[2], turning, -(mass * g * e1[0] + kappa * (v1 + v2) @ across) / (mass * l1)])
+
+    state = accurate_solution(rate, np.array([0.0, 0.0, u1 / l1]))
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        y = state(t)
+        e1, e2, v1, v2 = rods(y)
+        second = -kappa * (v2 @ e2)  # forces in the rods
+        first = mass * (l1 * y[2] ** 2 - g * e1[1]) + second * (e1 @ e2)
+        return {
+            "q": np.concatenate([l1 * e1, l1 * e1 + l2 * e2]), "v": np.concatenate([v1, v2]),
+            "multipliers": np.array([first / l1, second / l2]),
+        }  # fmt: skip
+
+    return reference
+
+
+@problem(
+    "double-pendulum",
+    summary="two point masses on rigid rods, in Cartesian coordinates: 4 coordinates, 2 constraints",
+    source="S002 7.3",
+)
+def double_pendulum(
+    m1: float = 3.0,
+    m2: float = 1.0,
+    l1: float = 1.0,
+    l2: float = 1.0,
+    g: float = 9.81,
+    u1: float = 0.0,
+    kappa: float = 0.0,
+) -> Problem:
+    """Released with both rods horizontal; `kappa` is the viscosity of what surrounds the masses.
+
+    `u1` is the speed of the first mass at the start, upwards: across its rod, which lets it move no other way.
+
+    A mass of zero needs viscosity. The second mass then follows along its rod; the first one, as long as the rods are
+    in line, is held. Both are at rest at the start, as without mass they must be.
+    """
+    if min(m1, m2, kappa) < 0 or max(m1, m2) == 0:
+        raise InputError("masses and viscosity must not be negative, and one mass must be greater than 0")
+    if min(m1, m2) == 0 and kappa == 0:
+        raise InputError("a mass of zero needs viscosity, as nothing else says how it moves: set kappa > 0")
+    if m1 == 0 and u1 != 0:
+        raise InputError("without mass the first body is held by the viscosity while the rods are in line: set u1 = 0")
+    system = System(
+        "x1 y1 x2 y2",
+        kinetic=lambda v, k: 0.5 * k.m1 * (v[:2] @ v[:2]) + 0.5 * k.m2 * (v[2:] @ v[2:]),
+        potential=lambda q, k: k.g * (k.m1 * q[1] + k.m2 * q[3]),
+        constraints=_rods,
+        dissipation=(lambda v, k: 0.5 * k.kappa * (v @ v)) if kappa else None,
+        constraint_names=["length of the first rod", "length of the second rod"],
+        parameters=dict(m1=m1, m2=m2, l1=l1, l2=l2, g=g, kappa=kappa),
+    )
+    q0, v0 = np.array([l1, 0.0, l1 + l2, 0.0]), np.array([0.0, u1, 0.0, 0.0])
+    reference = None
+    if min(m1, m2) >= _LIGHT * max(m1, m2):
+        reference = accurate_motion(system, q0, v0)
+    elif m2 == 0:
+        reference = _follower(m1, l1, l2, g, u1, kappa)
+    return Problem("double-pendulum", system, q0, v0, "livens-em", 0.01, 240.0, reference=reference)

@@ -1,0 +1,47 @@
+"""The Kepler problem (S003 paper III, example 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens import math as m
+from livens.element import through
+from livens.errors import InputError
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.symmetry import rotations
+from livens.system import System
+
+
+def _eccentric_anomaly(mean: float, e: float) -> float:
+    """Kepler's equation ``E - e sin(E) = mean`` for a mean anomaly between -pi and pi, by Newton's method."""
+    E = np.pi * np.sign(mean)  # from the far side it converges monotonically for every e
+    for _ in range(60):
+        step = (E - e * np.sin(E) - mean) / (1 - e * np.cos(E))
+        E -= step
+        if abs(step) <= 1e-16 * abs(E):
+            break
+    return float(E)
+
+
+@problem("kepler", summary="a planet on an ellipse, period 2 pi", source="S003 paper III, 1")
+def kepler(e: float = 0.8) -> Problem:
+    """Starts nearest to the sun; `e` is the eccentricity, the longer semi-axis is 1."""
+    if not 0 <= e < 1:
+        raise InputError(f"option 'e' must be at least 0 and less than 1, got {e:g}")
+    system = System(
+        "x y",
+        kinetic=lambda v: 0.5 * (v @ v),
+        potential=through(lambda q: [q @ q], lambda w: -1 / m.sqrt(w[0])),
+        symmetries=dict(angular_momentum=rotations([[0, 1]])),
+    )
+    b = np.sqrt(1 - e**2)
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        E = _eccentric_anomaly(float(np.remainder(t + np.pi, 2 * np.pi) - np.pi), e)
+        rate = 1 / (1 - e * np.cos(E))
+        q = np.array([np.cos(E) - e, b * np.sin(E)])
+        return {"q": q, "v": rate * np.array([-np.sin(E), b * np.cos(E)])}
+
+    start = reference(0.0)
+    return Problem("kepler", system, start["q"], start["v"], "livens-em", 0.002, 20 * np.pi, reference=reference)

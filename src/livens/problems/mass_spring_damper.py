@@ -1,0 +1,109 @@
+"""Two masses between two walls on three springs, with dampers and a push (S002 7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.system import System
+
+#: Rates up to which the matrix exponential is trusted.
+_FASTEST = 1e5
+
+
+def _potential(q: Any, k: Any) -> Any:
+    """The walls are at such a distance that all three springs can be at rest."""
+    stretched = q[0] - k.r[0], q[1] - q[0] - k.r[1], q[1] - k.r[0] - k.r[1]
+    return 0.5 * sum(stiffness * x**2 for stiffness, x in zip(k.k, stretched, strict=True))
+
+
+def _problem(
+    name: str, m: tuple[float, float], d: tuple[float, float], k: tuple[float, ...], r: tuple[float, ...],
+    alpha: float, p0: tuple[float, float], balanced: list[bool], h: float, t_end: float,
+) -> Problem:  # fmt: skip
+    """`balanced` says which masses start with the velocity at which springs and damper balance."""
+    if min(m + d) < 0 or max(m) == 0:
+        raise InputError("masses and dampers must not be negative, and one mass must be greater than 0")
+    for i in (0, 1):
+        if balanced[i] and d[i] == 0:
+            raise InputError(f"nothing but a damper can hold a mass of zero: set d{i + 1} greater than 0")
+    system = System(
+        "p1 p2",
+        kinetic=lambda v, k: 0.5 * (k.m @ v**2),
+        potential=_potential,
+        dissipation=lambda v, k: 0.5 * (k.d @ v**2),
+        forces=lambda k: [k.alpha, 0],
+        parameters=dict(m=m, d=d, k=k, r=r, alpha=alpha),
+    )
+    K = np.array([[k[0] + k[1], -k[1]], [-k[1], k[1] + k[2]]])
+    middle = np.array([r[0], r[0] + r[1]]) + np.linalg.solve(K, [alpha, 0.0])
+    force = K @ (middle - p0)
+    v0 = np.array([force[i] / d[i] if balanced[i] else 0.0 for i in (0, 1)])
+    reference = _exact(np.array(m), np.array(d), K, middle, np.array(p0), v0)
+    return Problem(name, system, np.array(p0), v0, "livens-em", h, t_end, reference=reference)
+
+
+def _exact(
+    m: np.ndarray, d: np.ndarray, K: np.ndarray, middle: np.ndarray, p0: np.ndarray, v0: np.ndarray
+) -> Callable[[float], dict[str, np.ndarray]] | None:
+    """The matrix exponential of ``x' = A x``, where x are the distances from the middle, and the velocities."""
+    A = np.zeros((4, 4))
+    for i in (0, 1):
+        if m[i] > 0:
+            A[i, 2 + i], A[2 + i, :2], A[2 + i, 2 + i] = 1.0, -K[i] / m[i], -d[i] / m[i]
+        else:  # the velocity is that of balance, and no variable of its own
+            A[i, :2] = -K[i] / d[i]
+    if np.abs(A).max() > _FASTEST:
+        return None
+    start = np.concatenate([p0 - middle, v0])
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        from scipy.linalg import expm  # takes a while to load, and few who load problems need it
+
+        x = expm(t * A) @ start
+        return {"q": middle + x[:2], "v": (A @ x)[:2]}
+
+    return reference
+
+
+@problem(
+    "mass-spring-damper",
+    summary="two masses on three springs, with dampers and a push: a linear system",
+    source="S002 7.2",
+)
+def mass_spring_damper(
+    m1: float = 1.0,
+    m2: float = 1.0,
+    d1: float = 0.0,
+    d2: float = 0.0,
+    alpha: float = 0.0,
+    k: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    r: tuple[float, float, float] = (10.0, 10.0, 10.0),
+    p0: tuple[float, float] = (6.0, 24.0),
+) -> Problem:
+    """`d1`, `d2` are the dampers, `alpha` pushes the first mass; released at rest from `p0`.
+
+    A mass may be zero where its damper is not: it then starts with the velocity at which springs and damper balance.
+    """
+    light = [m1 == 0, m2 == 0]
+    return _problem("mass-spring-damper", (m1, m2), (d1, d2), k, r, alpha, p0, light, 0.1, 2000.0)
+
+
+@problem(
+    "vanishing-mass",
+    summary="two masses on three springs, the second of nearly or exactly zero",
+    source="S002 7.2.3",
+)
+def vanishing_mass(m2: float = 0.0, d2: float = 1e-4, p0: tuple[float, float] = (4.275, 15.0)) -> Problem:
+    """Whatever `m2`, the second mass starts with the velocity at which its springs and its damper balance.
+
+    From the printed `p0` that is 4e4, and dies out within 1e-3 s. With ``p0=(6, 18)`` there is no such layer: the
+    second mass starts at rest, where its springs alone balance.
+    """
+    k, r = (1.0, 1.0, 1.0), (10.0, 10.0, 10.0)
+    return _problem("vanishing-mass", (1.0, m2), (0.0, d2), k, r, 0.0, p0, [False, True], 0.01, 30.0)

@@ -1,0 +1,31 @@
+"""The pendulum in its angle, with unit length and weight (S003 1.1 and 2.9.6)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ellipj, ellipk
+
+from livens import math as m
+from livens.errors import InputError
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.system import System
+
+
+@problem("nonlinear-pendulum", summary="pendulum in its angle: one coordinate, no constraint", source="S003 2.9.6")
+def nonlinear_pendulum(theta0: float = np.pi / 2) -> Problem:
+    """Released at rest from `theta0`: ``sin(theta/2) = k sn(K - t)`` with ``k = sin(theta0/2)``. Two periods."""
+    if not 0 < abs(theta0) < np.pi:
+        raise InputError(f"option 'theta0' must lie between -pi and pi, and not be 0, got {theta0:g}")
+    system = System("theta", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: -m.cos(q[0]))
+    k = np.sin(theta0 / 2)
+    quarter = ellipk(k**2)
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        sn, cn, _, _ = ellipj(quarter - t, k**2)
+        return {"q": np.array([2 * np.arcsin(k * sn)]), "v": np.array([-2 * k * cn])}
+
+    return Problem(
+        "nonlinear-pendulum", system, np.array([theta0]), np.zeros(1), "livens-em", 0.1, 8 * quarter,
+        reference=reference,
+    )  # fmt: skip

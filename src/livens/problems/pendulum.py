@@ -1,0 +1,27 @@
+"""The pendulum of S002 7.3: that of the IFToMM library, released on the other side."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.problems.simple_pendulum import simple_pendulum
+
+_MIRROR = np.array([-1.0, 1.0])
+
+
+@problem("pendulum", summary="point mass on a rigid rod, released on the right, for 240 s", source="S002 7.3")
+def pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:  # noqa: E741
+    """From (l, 0) at rest; the rod pulls with ``lam l``, where ``lam = m (v.v - g y)/l^2``."""
+    other = simple_pendulum(m, l, g)
+    exact = other.reference
+    assert exact is not None
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        q, v = _MIRROR * exact(t)["q"], _MIRROR * exact(t)["v"]
+        return {"q": q, "v": v, "multipliers": np.array([m * (v @ v - g * q[1]) / l**2])}
+
+    return dataclasses.replace(other, name="pendulum", q0=_MIRROR * other.q0, h=0.01, t_end=240.0, reference=reference)

@@ -1,0 +1,34 @@
+"""A particle between a soft and a stiff wall (S003 paper II, example 3.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.system import System
+
+
+@problem("two-walls", summary="particle between a soft and a stiff elastic wall", source="S003 paper II, 3.2")
+def two_walls(K1: float = 1.0, K2: float = 1e4) -> Problem:
+    """``V = K1 max(0, q)^2/2 + K2 min(0, q)^2/2``, from q = 1 at rest: half a cosine in each wall."""
+    if min(K1, K2) <= 0:
+        raise InputError("K1 and K2 must be greater than 0")
+    system = System(
+        "q",
+        kinetic=lambda v: 0.5 * v[0] ** 2,
+        potential=lambda q, k: 0.5 * k.K1 * m.maximum(0, q[0]) ** 2 + 0.5 * k.K2 * m.minimum(0, q[0]) ** 2,
+        parameters=dict(K1=K1, K2=K2),
+    )
+    soft, stiff = np.sqrt(K1), np.sqrt(K2)
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        since = (t + np.pi / (2 * soft)) % (np.pi / soft + np.pi / stiff)  # the particle entered the soft wall
+        inside = since < np.pi / soft
+        rate, sign, since = (soft, 1.0, since) if inside else (stiff, -1.0, since - np.pi / soft)
+        position = sign * soft / rate * np.sin(rate * since)
+        return {"q": np.array([position]), "v": np.array([sign * soft * np.cos(rate * since)])}
+
+    return Problem("two-walls", system, np.ones(1), np.zeros(1), "livens-em", 1e-3, 200.0, reference=reference)
