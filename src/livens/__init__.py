@@ -23,10 +23,26 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from livens import bodies, math, problems, rotations, scenario, schemes, study, symmetry, tableaus
+    from livens import (
+        bodies,
+        math,
+        port_hamiltonian,
+        problems,
+        rotations,
+        scaling,
+        scenario,
+        schemes,
+        study,
+        symmetry,
+        tableaus,
+    )
     from livens.element import Element, through
     from livens.errors import InputError, IntegrationError, Interrupted, LivensError, ModelError, WriteError
+    from livens.events import Event
     from livens.first_order import FirstOrder
+    from livens.hamiltonian import Force, Hamiltonian
+    from livens.nambu import Nambu
+    from livens.port_hamiltonian import PortHamiltonian
     from livens.problems.problem import Problem
     from livens.result import Result
     from livens.simulation import resume, simulate
@@ -37,12 +53,17 @@ if TYPE_CHECKING:
 #: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
 _HOMES = {
     "Element": "element",
+    "Event": "events",
     "FirstOrder": "first_order",
+    "Force": "hamiltonian",
+    "Hamiltonian": "hamiltonian",
     "InputError": "errors",
     "IntegrationError": "errors",
     "Interrupted": "errors",
     "LivensError": "errors",
     "ModelError": "errors",
+    "Nambu": "nambu",
+    "PortHamiltonian": "port_hamiltonian",
     "Problem": "problems.problem",
     "Result": "result",
     "StepControl": "step_control",
@@ -51,9 +72,11 @@ _HOMES = {
     "bodies": "",
     "load": "storage",
     "math": "",
+    "port_hamiltonian": "",
     "problems": "",
     "resume": "simulation",
     "rotations": "",
+    "scaling": "",
     "scenario": "",
     "schemes": "",
     "simulate": "simulation",
@@ -63,8 +86,9 @@ _HOMES = {
     "through": "element",
 }
 __all__ = [
-    "Element", "FirstOrder", "InputError", "IntegrationError", "Interrupted", "LivensError", "ModelError", "Problem",
-    "Result", "StepControl", "System", "WriteError", "bodies", "load", "math", "problems", "resume", "rotations",
+    "Element", "Event", "FirstOrder", "Force", "Hamiltonian", "InputError", "IntegrationError", "Interrupted",
+    "LivensError", "ModelError", "Nambu", "PortHamiltonian", "Problem", "Result", "StepControl", "System",
+    "WriteError", "bodies", "load", "math", "port_hamiltonian", "problems", "resume", "rotations", "scaling",
     "scenario", "schemes", "simulate", "study", "symmetry", "tableaus", "through",
 ]  # fmt: skip
 

@@ -37,8 +37,12 @@ class Pace(Protocol):
         """The next steps, at most so many; the times they end at, and their sizes."""
         ...
 
-    def last(self, stepper: Stepper, carry: Carry, c: np.ndarray) -> tuple[Steps, float] | None:
-        """The shorter step that ends where the user said, and its size; nothing if there is no need."""
+    def rest(self) -> float:
+        """The size of the shorter step that is left to where the user said; 0 if there is none."""
+        ...
+
+    def shortened(self, stepper: Stepper, carry: Carry, c: np.ndarray, t: float, until: float) -> Steps:
+        """One step from t, shorter than usual, that ends at a given time."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -73,10 +77,12 @@ class EqualSteps:
         self.t = task.t0 + self.step * task.h
         return steps, t, np.full(steps.taken, task.h)
 
-    def last(self, stepper: Stepper, carry: Carry, c: np.ndarray) -> tuple[Steps, float] | None:
-        if not self.task.last_h:
-            return None
-        return stepper.advance(carry, 1, 0, self.task.last_h, self.t, c), self.task.last_h
+    def rest(self) -> float:
+        return self.task.last_h
+
+    def shortened(self, stepper: Stepper, carry: Carry, c: np.ndarray, t: float, until: float) -> Steps:
+        size = self.task.last_h if until == self.task.t_end else until - t
+        return stepper.advance(carry, 1, 0, size, t, c)
 
     def state(self) -> dict[str, Any]:
         return {"step": self.step}
@@ -119,31 +125,27 @@ class FictiveSteps:
         self._reached = steps.reached
         return steps, t, sizes
 
-    def last(self, stepper: Stepper, carry: Carry, c: np.ndarray) -> tuple[Steps, float] | None:
+    def rest(self) -> float:
+        rest = self.task.t_end - self.t
+        return rest if rest > 1e-9 * max(abs(self.task.t_end), self.task.h) else 0.0
+
+    def shortened(self, stepper: Stepper, carry: Carry, c: np.ndarray, t: float, until: float) -> Steps:
         """By the rule of false position (Illinois) for the size of the step in fictive time."""
-        task, t = self.task, self.t
-        rest = task.t_end - t
-        if rest <= 1e-9 * max(abs(task.t_end), task.h):
-            return None
-        low, high, short, beyond = 0.0, task.h, -rest, None
-        steps = None
+        rest = until - t
+        low, high, short, beyond = 0.0, self.task.h, -rest, 0.0
         for _ in range(_TRIALS):
-            size = high if beyond is None else (low * beyond - high * short) / (beyond - short)
-            steps = stepper.advance(carry, 1, 0, size, self.step * task.h, c)
+            size = (low * beyond - high * short) / (beyond - short) if beyond else high
+            steps = stepper.advance(carry, 1, 0, size, self.step * self.task.h, c)
             if steps.trouble is not None:
-                return steps, size
-            gap = float(steps.Z[0, self._entry]) - task.t_end
-            if abs(gap) <= _CLOSE * max(abs(task.t_end), rest):
+                break
+            gap = float(steps.Z[0, self._entry]) - until
+            if abs(gap) <= _CLOSE * max(abs(until), rest):
                 break
             if gap < 0:
-                if beyond is not None:
-                    beyond /= 2
-                low, short = size, gap
+                low, short, beyond = size, gap, beyond / 2
             else:
-                short /= 2 if beyond is not None else 1
-                high, beyond = size, gap
-        assert steps is not None
-        return steps, float(steps.Z[0, self._entry]) - t
+                high, beyond, short = size, gap, short / 2 if beyond else short
+        return steps
 
     def state(self) -> dict[str, Any]:
         return {"step": self.step, "time": self.t}
@@ -181,8 +183,11 @@ class ControlledSteps:
         self._reached = steps.reached
         return steps, steps.t, sizes
 
-    def last(self, stepper: Stepper, carry: Carry, c: np.ndarray) -> tuple[Steps, float] | None:
-        return None
+    def rest(self) -> float:
+        return 0.0
+
+    def shortened(self, stepper: Stepper, carry: Carry, c: np.ndarray, t: float, until: float) -> Steps:
+        return stepper.advance(carry, 1, 0, until - t, t, c)
 
     def state(self) -> dict[str, Any]:
         flow = np.zeros(0) if self._flow is None else self._flow

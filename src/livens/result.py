@@ -16,6 +16,8 @@ from livens.variables import VARIABLES, dimensions
 if TYPE_CHECKING:
     import xarray
 
+    from livens.dense import Moment
+    from livens.events import Occurrence
     from livens.plot import Plots
 
 
@@ -86,6 +88,7 @@ class Record:
     status: str  # "complete", "failed", "interrupted" or "running" (a file whose run was killed)
     message: str = ""
     checkpoint: dict[str, Any] = field(default_factory=dict)  # from where, and with what, the run can go on
+    events: list[dict[str, Any]] = field(default_factory=list)  # that happened, in the order of time
 
 
 class _Variable:
@@ -178,6 +181,23 @@ class Result:
             return observe(self, what, increments=increments)
         except MissingVariableError as error:
             raise InputError(f"the observable {what!r} cannot be computed: {error}") from None
+
+    def at(self, t: Any) -> Moment:
+        """The state at any time of the run, also between its rows: ``run.at(0.5).q``.
+
+        t is a number or an array of them. Collocation schemes evaluate their polynomial within the step; for others a
+        polynomial goes through the rows around, so keep every step (or few are missing) where that matters.
+        """
+        from livens.dense import at
+
+        return at(self, t)
+
+    @property
+    def events(self) -> list[Occurrence]:
+        """What happened of the events the run was asked to look for."""
+        from livens.events import Occurrence
+
+        return [Occurrence(**event) for event in self.record.events]
 
     @property
     def plot(self) -> Plots:

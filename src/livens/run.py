@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from livens.engine.pivots import SingularMatrixError
 from livens.engine.reference import ReferenceStepper
 from livens.engine.stepper import Carry, Stepper, Steps, Trouble
 from livens.errors import IntegrationError, Interrupted, WriteError
+from livens.events import Event, Occurrence, Watch
 from livens.interrupt import Interrupt
 from livens.model import InitialState, Model
 from livens.monitor import Monitor
@@ -57,7 +59,7 @@ class Run:
     stepper: Stepper
     carry: Carry
 
-    def __init__(self, task: Task, dropped: tuple[int, ...]) -> None:
+    def __init__(self, task: Task, dropped: tuple[int, ...], events: Sequence[Event] = ()) -> None:
         self.task = task
         self.equations = _equations(task.system, task.scheme, dropped)
         self.layout = self.equations.layout
@@ -65,6 +67,8 @@ class Run:
         self.pace = pace_of(task, self.layout["t"].start if "t" in self.layout else None)
         self.statistics = Statistics()
         self.monitor = Monitor(task.system, task.scheme, task.k, self.layout)
+        self.watch = Watch(events, task.system, self.equations, task.k) if events else None
+        self.events: list[dict[str, Any]] = []  # that happened
         problem = task.problem
         self.facts = Facts(
             scheme=task.scheme.name, h=task.h, t0=task.t0, t_end=task.t_end, every=task.every,
@@ -130,7 +134,7 @@ class Run:
         if isinstance(self.stepper, FusedStepper):
             self.stepper.order = tuple(map(int, stored["row_order"])), tuple(map(int, stored["column_order"]))
         self.monitor.restore(stored)
-        self.statistics = earlier.statistics
+        self.statistics, self.events = earlier.statistics, list(earlier.events)
         self.statistics.steps, self.statistics.newton_iterations = self.pace.step, int(stored["newton_iterations"])
 
     # -- going --------------------------------------------------------------------------------------------------------
@@ -152,10 +156,17 @@ class Run:
         title = f"{task.problem.name if task.problem else 'livens'} ({task.scheme.name})"
         begun = time.perf_counter() - self.statistics.wall_s
         _, total, unit = pace.progress()
+        if self.watch is not None:
+            self.watch.begin(pace.t, self.carry.z)
         with Interrupt() as interrupt, Progress(title, total, progress, unit) as bar:
             while not pace.over():
-                first = pace.step
+                first, before = pace.step, pace.t
                 steps, t, sizes = pace.take(self.stepper, self.carry, self.c, chunk)
+                stop = self._happened(steps, t)
+                if stop is not None:
+                    message = self._stop(steps, np.concatenate([[before], t]), sizes, first, *stop)
+                    self.statistics.wall_s = time.perf_counter() - begun
+                    return self.recorder.finish(self._record("complete", message), task.system)
                 self._take(steps, np.arange(first + 1, first + steps.taken + 1), t, sizes)
                 self.statistics.wall_s = time.perf_counter() - begun
                 if steps.trouble is not None:
@@ -169,12 +180,40 @@ class Run:
         self.statistics.wall_s = time.perf_counter() - begun
         return self.recorder.finish(self._record("complete", message, checkpoint), task.system)
 
+    def _happened(self, steps: Steps, t: np.ndarray) -> tuple[int, Occurrence] | None:
+        """Note the events in these steps; the one that ends the run, if there is one, and the step it happened in."""
+        if self.watch is None:
+            return None
+        for s, occurrence, terminal in self.watch.look(t, steps, self.c):
+            self.events.append(dataclasses.asdict(occurrence))
+            if terminal:
+                return s, occurrence
+        return None
+
+    def _stop(self, steps: Steps, t: np.ndarray, sizes: np.ndarray, first: int, s: int, occurrence: Occurrence) -> str:
+        """End the run with a shorter step in place of step s: it ends where the event happened."""
+        x = steps.X[s].copy() if len(steps.X) else np.zeros(0)
+        z = steps.Z[s - 1].copy() if s else self.carry.z
+        carry = dataclasses.replace(Carry.start(z, x), dx=steps.carry.dx, scale=steps.carry.scale)
+        until = dataclasses.replace(
+            steps, taken=s, Z=steps.Z[:s], X=steps.X[:s], iterations=steps.iterations[:s], carry=carry
+        )
+        self._take(until, np.arange(first + 1, first + s + 1), t[1 : s + 1], sizes[:s])
+        self.pace.step = first + s
+        if occurrence.t > t[s]:
+            last = self.pace.shortened(self.stepper, carry, self.c, float(t[s]), occurrence.t)
+            if last.trouble is not None:
+                raise self._failure(last.trouble, occurrence.t - float(t[s]))
+            size = np.array([occurrence.t - t[s]])
+            self._take(last, np.array([Recorder.IRREGULAR]), np.array([occurrence.t]), size)
+        return f"stopped by the event '{occurrence.name}' at t = {occurrence.t:.9g}"
+
     def _last_step(self) -> str:
         """A shorter step, to end where the user said; not in the checkpoint, as a longer run would not take it."""
-        last = self.pace.last(self.stepper, self.carry, self.c)
-        if last is None:
+        size = self.pace.rest()
+        if not size:
             return ""
-        steps, size = last
+        steps = self.pace.shortened(self.stepper, self.carry, self.c, self.pace.t, self.task.t_end)
         if steps.trouble is not None:
             raise self._failure(steps.trouble, size)
         self._take(steps, np.array([Recorder.IRREGULAR]), np.array([self.task.t_end]), np.array([size]))
@@ -215,8 +254,9 @@ class Run:
 
     def _record(self, status: str, message: str = "", checkpoint: dict[str, Any] | None = None) -> Record:
         return Record(
-            self.facts, self.monitor.summary(), self.statistics, status, message, checkpoint or self._checkpoint()
-        )
+            self.facts, self.monitor.summary(), self.statistics, status, message, checkpoint or self._checkpoint(),
+            self.events,
+        )  # fmt: skip
 
     def _failure(self, trouble: Trouble, h: float) -> IntegrationError:
         t = self.pace.t

@@ -186,6 +186,7 @@ class RunFile:
             **{key: dataclasses.asdict(getattr(record, key)) for key in ("facts", "summary", "statistics")},
             "status": record.status,
             "message": record.message,
+            "events": record.events,
         }
         text = np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
         if "record" not in group or group["record"].shape[0] < len(text):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from livens.errors import InputError
+from livens.events import Event
 from livens.model import Model
 from livens.problems.problem import Problem
 from livens.provenance import made
@@ -40,6 +41,8 @@ def simulate(
     project: bool = False,
     redundant: str = "error",
     control: StepControl | None = None,
+    scaling: Any = None,
+    events: Sequence[Event] = (),
     tier: str = "fused",
     out: str | Path | None = None,
     store: str | Sequence[str] | None = None,
@@ -59,6 +62,9 @@ def simulate(
     :param project: start from the nearest consistent values if q0, v0 violate the constraints.
     :param redundant: what to do with constraints that follow from others: "error" or "remove".
     :param control: a `livens.StepControl`, for steps that differ; the first has size h.
+    :param scaling: a scaling function (see `livens.scaling`) for schemes that adapt their steps; h is then the step of
+        a fictive time.
+    :param events: `livens.Event` objects: zeros of functions of the state that are looked for, see `Result.events`.
     :param tier: "fused" (native code) or "reference" (slow and simple).
     :param out: a file to write the run to as it goes; `force` replaces an existing one.
     :param store: names of the variables to keep, such as ``["q", "v"]``; all if not given, and t in any case.
@@ -75,10 +81,10 @@ def simulate(
     ((101, 1), True)
     """
     given = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
-    task = Task.of(model, given, scheme, h, t_end, t0, parameters, every, tier, control)
+    task = Task.of(model, given, scheme, h, t_end, t0, parameters, every, tier, control, scaling)
     start = time.perf_counter()
     initial = task.system.start(task.given, task.k, task.t0, project, redundant)
-    run = Run(task, initial.dropped)
+    run = Run(task, initial.dropped, events)
     run.facts.stored, run.facts.compress = chosen_variables(store, run.variables), bool(compress)
     asked: dict[str, Any] = dict(project=project, redundant=redundant, store=store, compress=compress)
     usual: dict[str, Any] = dict(project=False, redundant="error", store=None, compress=False)
@@ -97,11 +103,18 @@ def simulate(
 
 
 def resume(
-    path: str | Path, *, t_end: float | None = None, system: Model | None = None, progress: bool | None = None
+    path: str | Path,
+    *,
+    t_end: float | None = None,
+    system: Model | None = None,
+    scaling: Any = None,
+    events: Sequence[Event] = (),
+    progress: bool | None = None,
 ) -> Result:
     """Go on with a run from its file, bit for bit as if it had never stopped.
 
-    `t_end` may be later than the run's own. The file of a system of your own needs that `system`.
+    `t_end` may be later than the run's own. The file of a system of your own needs that `system`, and a run with a
+    scaling function of your own that `scaling`.
     """
     from livens.runfile import RunFile
     from livens.storage import load
@@ -115,10 +128,10 @@ def resume(
     problem = _problem_of(facts) if facts.problem is not None and system is None else None
     task = Task.of(
         problem or earlier.system, {}, facts.scheme, facts.h, facts.t_end if t_end is None else t_end, facts.t0,
-        facts.parameters, facts.every, facts.tier, StepControl(**facts.control) if facts.control else None,
+        facts.parameters, facts.every, facts.tier, StepControl(**facts.control) if facts.control else None, scaling,
     )  # fmt: skip
     start = time.perf_counter()
-    run = Run(task, facts.dropped)
+    run = Run(task, facts.dropped, events)
     if run.facts.model != facts.model:
         raise InputError(
             f"the run in '{path}' was made with other equations (another model or another version of livens): "

@@ -116,6 +116,7 @@ def _record(file: h5py.File) -> tuple[Record, int]:
         Statistics(**content["statistics"]),
         status=str(content["status"]),
         message=str(content["message"]),
+        events=content.get("events", []),
         checkpoint=checkpoint,
     )
     return record, rows

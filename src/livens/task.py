@@ -51,7 +51,7 @@ class Task:
     def of(
         cls, model: Model | Problem, given: Mapping[str, Any], scheme: str | Scheme | None, h: float | None,
         t_end: float | None, t0: float | None, parameters: Mapping[str, Any] | None, every: int, tier: str,
-        control: StepControl | None = None,
+        control: StepControl | None = None, scaling: Any = None,
     ) -> Task:  # fmt: skip
         problem = model if isinstance(model, Problem) else None
         if problem is not None:
@@ -64,6 +64,10 @@ class Task:
         assert isinstance(system, Model)
         chosen = schemes.get(system.usual_scheme if scheme is None else scheme)
         schemes.require(chosen, system)
+        if scaling is None and chosen.fictive and problem is not None:
+            scaling = problem.scaling
+        if scaling is not None:
+            chosen = chosen.scaled(scaling)
         step, start = positive("h", h), number("t0", 0.0 if t0 is None else t0)
         end = number("t_end", t_end)
         if end <= start:

@@ -63,6 +63,8 @@ def advance_controlled(
         count = 0
         while True:
             h = min(flow[0], largest)
+            if not h >= smallest:
+                return FAILED, s
             final = t + h >= t_end - 1e-10 * h
             if final:
                 h = t_end - t
@@ -95,8 +97,6 @@ def advance_controlled(
             if status == DONE:
                 factor = max(0.1, min(decrease, _SAFETY * norm ** (-1.0 / (order + 1.0))))
             flow[0] = h * factor
-            if not flow[0] >= smallest:
-                return FAILED, s
         iterations[s] = count
         call(end, x.ctypes.data, z, pc, pr, z + size)
         T[s + 1] = t_end if final else t + h

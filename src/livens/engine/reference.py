@@ -129,6 +129,7 @@ class ReferenceStepper:
         """Name the equation that is worst at x."""
         residual = np.abs(self.equations.residual_function(x, z, c).full().ravel())
         scale = self._floor(x, z, c, dx).full().ravel()
-        scaled = residual * scale
+        with np.errstate(invalid="ignore"):
+            scaled = residual * scale
         worst = int(np.argmax(np.where(np.isnan(scaled), np.inf, scaled)))
         return Trouble(float(residual[worst]), float(1.0 / scale[worst]), self.equations.row_names[worst], reason)

@@ -11,6 +11,7 @@ import casadi as ca
 
 from livens.element import ElementModel
 from livens.engine.equations import StepEquations
+from livens.errors import InputError
 from livens.system import System
 
 
@@ -143,6 +144,10 @@ class Scheme:
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         """The equations of one step of a model; constraints in `dropped` are left out."""
         raise NotImplementedError
+
+    def scaled(self, scaling: Any) -> Scheme:
+        """The same scheme with its steps scaled by this function of the state; see `livens.scaling`."""
+        raise InputError(f"scheme '{self.name}' takes equal steps, it has no use for a scaling function")
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         """What the scheme adds to the state of the model, at the start; by the names its equations lay it out with."""

@@ -1,0 +1,111 @@
+"""Linear relations ``M y + N u = 0`` between outputs and inputs: which inputs they allow, and what they do to power."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError, ModelError
+
+#: Numbers below this size, relative to the terms they come from, count as zero.
+ZERO = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """``M y + N u = 0`` with M of full rank, and relations ``N2 u = 0`` between inputs alone."""
+
+    M: np.ndarray
+    N: np.ndarray
+    N2: np.ndarray
+    ports: tuple[str, ...]
+
+    def rotated(self, Q: np.ndarray) -> Relations:
+        """The same relations, combined by a regular matrix."""
+        return replace(self, M=Q.T @ self.M, N=Q.T @ self.N)
+
+    def check_power(self) -> None:
+        """Relations with ``M N^T + N M^T`` positive semidefinite create no power (zero: they pass on all of it)."""
+        M, N = np.vstack([self.M, np.zeros_like(self.N2)]), np.vstack([self.N, self.N2])
+        power, size = M @ N.T + N @ M.T, np.abs(M) @ np.abs(N).T
+        values, vectors = np.linalg.eigh(power)
+        if values.size and values[0] < -ZERO * size.max():
+            ports = self._ports_in(vectors[:, 0] @ M, vectors[:, 0] @ N)
+            raise ModelError(
+                f"the interconnection creates power at the ports {ports}: M N^T + N M^T has the eigenvalue "
+                f"{values[0]:.3g} and must be positive semidefinite; check the signs of M and N"
+            )
+
+    def combination(self, w: np.ndarray) -> str:
+        """The ports in a combination of the relations, in words."""
+        return self._ports_in(w @ self.M, w @ self.N)
+
+    def _ports_in(self, m: np.ndarray, n: np.ndarray) -> str:
+        size = np.abs(m) + np.abs(n)
+        return ", ".join(f"'{self.ports[i]}'" for i in np.flatnonzero(size > 1e-6 * size.max()))
+
+    def free_inputs(self) -> tuple[np.ndarray, tuple[str, ...]]:
+        """F with ``u = M^T lam + F u_e`` for all u with ``N2 u = 0``, of single ports where possible; their names."""
+        m = len(self.ports)
+        _, values, right = np.linalg.svd(self.N2) if self.N2.size else (None, np.zeros(0), np.eye(m))
+        allowed = right[values.size :].T
+        touched: list[bool] = np.abs(np.vstack([self.M, self.N, self.N2])).max(axis=0).astype(bool).tolist()
+        # single ports, those without any relation first, then whatever completes the space
+        single = sorted(np.flatnonzero(~self.N2.any(axis=0)), key=lambda i: (touched[i], i))
+        candidates = [(np.eye(m)[i], self.ports[i]) for i in single]
+        candidates += [(column, f"free_{j}") for j, column in enumerate(allowed.T)]
+        basis = [row / np.linalg.norm(row) for row in np.linalg.qr(self.M.T)[0].T]
+        chosen: list[tuple[np.ndarray, str]] = []
+        for column, name in candidates:
+            if len(basis) == allowed.shape[1]:
+                break
+            rest = column - sum((b * (b @ column) for b in basis), np.zeros(m))
+            rest -= sum((b * (b @ rest) for b in basis), np.zeros(m))  # twice is enough
+            if np.linalg.norm(rest) > 1e-6 * np.linalg.norm(column):
+                basis.append(rest / np.linalg.norm(rest))
+                chosen.append((column, name))
+        order = {name: i for i, name in enumerate(self.ports)}
+        chosen.sort(key=lambda item: order.get(item[1], m))
+        F = np.column_stack([column for column, _ in chosen]) if chosen else np.zeros((m, 0))
+        return F, tuple(name for _, name in chosen)
+
+
+def read_relations(M: Any, N: Any, ports: tuple[str, ...], usable: list[int]) -> Relations:
+    """Relations given by the user for the `usable` ports, in their order."""
+    given = [_matrix(name, value, len(usable)) for name, value in (("M", M), ("N", N))]
+    if given[0].shape != given[1].shape:
+        raise InputError(f"M and N must have the same shape, got {given[0].shape} and {given[1].shape}")
+    wide = np.zeros((2, given[0].shape[0], len(ports)))
+    wide[:, :, usable] = given
+    M, N = wide
+    _check_independent(np.hstack([M, N]))
+    alone = ~M.any(axis=1)
+    left, values, _ = np.linalg.svd(M)
+    rank = int((values > ZERO * values.max(initial=0.0)).sum())
+    if rank == M.shape[0] - alone.sum():  # the rows as they are given
+        return Relations(M[~alone], N[~alone], N[alone], ports)
+    return Relations((left.T @ M)[:rank], (left.T @ N)[:rank], (left.T @ N)[rank:], ports)
+
+
+def _matrix(name: str, value: Any, columns: int) -> np.ndarray:
+    try:
+        matrix = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a matrix of numbers, got {value!r}") from None
+    if matrix.ndim != 2 or matrix.shape[1] != columns:
+        raise InputError(f"{name} must have {columns} columns, one for each open port, got shape {matrix.shape}")
+    if not np.all(np.isfinite(matrix)):
+        raise InputError(f"{name} must be finite")
+    if not 0 < matrix.shape[0] <= columns:
+        raise InputError(f"there must be 1 to {columns} relations, as there are open ports, got {matrix.shape[0]}")
+    return matrix
+
+
+def _check_independent(rows: np.ndarray) -> None:
+    for i in range(rows.shape[0]):
+        known = rows[:i]
+        rest = rows[i] - np.linalg.lstsq(known.T, rows[i], rcond=None)[0] @ known if i else rows[i]
+        if np.linalg.norm(rest) <= ZERO * max(float(np.linalg.norm(rows[i])), 1e-300):
+            raise InputError(f"relation {i} of the interconnection follows from those before it; leave it out")

@@ -1,0 +1,188 @@
+"""Between the rows of a run: dense output and events, against exact motions; steps of controlled size."""
+
+import numpy as np
+import pytest
+from conftest import measured_order
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import livens as lv
+
+OSCILLATOR = lv.FirstOrder("x v", rhs=lambda x: [x[1], -x[0]])
+PENDULUM = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -lv.math.sin(x[0])])
+BALL = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: 9.81 * q[0])
+SPRING = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2)
+
+
+def oscillation(**options):
+    return lv.simulate(OSCILLATOR, x0=[1.0, 0.0], t_end=2.0, **options)
+
+
+# -- dense output ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("scheme", ["gauss-1", "gauss-2", "gauss-3", "radau-iia-2", "radau-iia-3", "lobatto-iiia-3"])
+def test_the_collocation_polynomial_has_order_s_plus_1(scheme):
+    """Uniformly; at nodes of superconvergence it may be better. Gauss-1 and others: stages plus one."""
+    s = int(scheme[-1])
+    steps, errors = [0.2, 0.1, 0.05, 0.025], []
+    for h in steps:
+        t = np.linspace(0, 2, 977)
+        found = oscillation(scheme=scheme, h=h).at(t).x
+        errors.append(np.abs(found - np.stack([np.cos(t), -np.sin(t)], axis=1)).max())
+    assert abs(measured_order(steps, errors) - min(s + 1, 2 * s)) < 0.15 or measured_order(steps, errors) > s + 1
+
+
+def test_rows_are_met_exactly():
+    run = oscillation(scheme="gauss-3", h=0.1)
+    assert np.abs(run.at(run.t).x - run.x).max() < 1e-14
+
+
+@pytest.mark.parametrize("scheme", ["livens-em", "livens-midpoint"])
+def test_interpolation_keeps_the_order_of_the_scheme(scheme):
+    steps, errors = [0.1, 0.05, 0.025, 0.0125], []
+    t = np.linspace(0, 2, 333)
+    for h in steps:
+        run = lv.simulate(SPRING, q0=[1.0], v0=[0.0], scheme=scheme, h=h, t_end=2.0)
+        moment = run.at(t)
+        errors.append(max(np.abs(moment.q[:, 0] - np.cos(t)).max(), np.abs(moment.v[:, 0] + np.sin(t)).max()))
+    assert abs(measured_order(steps, errors) - 2) < 0.1
+
+
+def test_shapes_and_bad_times():
+    run = oscillation(scheme="gauss-2", h=0.1)
+    assert run.at(0.37).x.shape == (2,) and run.at([0.1, 0.2, 0.3]).x.shape == (3, 2)
+    assert run.at(np.zeros((2, 2))).x.shape == (2, 2, 2)
+    for bad in (-0.1, 2.1, float("nan"), [0.5, 3.0]):
+        with pytest.raises(lv.InputError, match="knows the times from 0 to 2"):
+            run.at(bad)
+    with pytest.raises(AttributeError, match="no 'q' here"):
+        _ = run.at(0.5).q
+
+
+def test_a_run_from_a_file_is_dense_too(tmp_path):
+    run = oscillation(scheme="gauss-2", h=0.1, out=tmp_path / "run.h5")
+    again = lv.load(tmp_path / "run.h5", system=OSCILLATOR)
+    assert np.array_equal(again.at(0.777).x, run.at(0.777).x)
+
+
+# -- events ---------------------------------------------------------------------------------------------------------
+@settings(max_examples=30, deadline=None)
+@given(height=st.floats(0.1, 50), h=st.floats(0.003, 0.3))
+def test_a_ball_falls_exactly(height, h):
+    """livens-em is exact for constant forces, and so is a cubic through its rows."""
+    ground = lv.Event(lambda q: q[0], name="ground", terminal=True, direction=-1)
+    run = lv.simulate(BALL, q0=[height], v0=[0.0], h=h, t_end=100.0, events=[ground])
+    exact = np.sqrt(2 * height / 9.81)
+    assert run.events[0].name == "ground" and abs(run.events[0].t - exact) < 1e-12 * (1 + exact)
+    assert run.t[-1] == run.events[0].t and abs(run.q[-1, 0]) < 1e-12 * height
+    assert "stopped by the event 'ground'" in run.message and run.status == "complete"
+
+
+@pytest.mark.parametrize("direction, expected", [(0, [0.5, 1.5, 2.5]), (1, [1.5]), (-1, [0.5, 2.5])])
+def test_directions(direction, expected):
+    zero = lv.Event(lambda x: x[0], direction=direction)
+    run = lv.simulate(OSCILLATOR, x0=[1.0, 0.0], scheme="gauss-3", h=0.05, t_end=3 * np.pi, events=[zero])
+    assert np.allclose([event.t / np.pi for event in run.events], expected, atol=1e-9)
+    assert all(abs(event.state["x"][0]) < 1e-9 for event in run.events) and run.t[-1] == 3 * np.pi
+
+
+def test_events_of_higher_order_schemes_are_as_accurate_as_their_polynomials():
+    steps, errors = [0.4, 0.2, 0.1, 0.05], []
+    zero = lv.Event(lambda x: x[0])
+    for h in steps:
+        run = lv.simulate(OSCILLATOR, x0=[1.0, 0.0], scheme="gauss-2", h=h, t_end=2.0, events=[zero])
+        errors.append(abs(run.events[0].t - np.pi / 2))
+    assert measured_order(steps, errors) > 2.9
+
+
+def test_events_survive_in_a_file_and_in_controlled_runs(tmp_path):
+    zero = lv.Event(lambda x: x[0], name="zero", terminal=True)
+    control = lv.StepControl(largest=0.5, tolerance=1e-9)
+    run = lv.simulate(
+        OSCILLATOR, x0=[1.0, 0.0], scheme="gauss-3", h=0.01, t_end=2.0, events=[zero], control=control,
+        out=tmp_path / "run.h5",
+    )  # fmt: skip
+    assert abs(run.t[-1] - np.pi / 2) < 1e-7
+    assert lv.load(tmp_path / "run.h5").events == run.events
+
+
+def test_bad_events():
+    with pytest.raises(lv.InputError, match="function of the state"):
+        lv.Event(3)
+    with pytest.raises(lv.InputError, match="must be -1, 0 or 1"):
+        lv.Event(lambda x: x[0], direction=2)
+    with pytest.raises(lv.InputError, match="must return one number"):
+        oscillation(scheme="gauss-1", h=0.1, events=[lv.Event(lambda x: x)])
+    with pytest.raises(lv.InputError, match=r"a list of lv\.Event"):
+        oscillation(scheme="gauss-1", h=0.1, events=[lambda x: x[0]])
+    with pytest.raises(lv.InputError, match="asks for 'q'"):
+        oscillation(scheme="gauss-1", h=0.1, events=[lv.Event(lambda q: q[0])])
+
+
+# -- control ----------------------------------------------------------------------------------------------------------
+def test_the_tolerance_is_kept_and_steps_follow_the_motion():
+    """A pendulum that starts near its top: slow there, fast below."""
+    start, steps = [3.1, 0.0], []
+    exact = lv.simulate(PENDULUM, x0=start, scheme="gauss-5", h=0.01, t_end=20.0).x[-1]
+    for tolerance in (1e-2, 1e-4, 1e-6):
+        control = lv.StepControl(tolerance=tolerance)
+        run = lv.simulate(PENDULUM, x0=start, scheme="gauss-3", h=1e-3, t_end=20.0, control=control)
+        assert np.abs(run.x[-1] - exact).max() < tolerance
+        steps.append(run.statistics.steps)
+        assert run.t[-1] == 20.0 and np.allclose(np.cumsum(run.step_size)[-1], 20.0)
+        assert run.step_size[1:-1].max() > 2 * run.step_size[20:-1].min()
+    assert steps[2] > 2 * steps[1] > 4 * steps[0]
+
+
+def test_growth_and_limits():
+    control = lv.StepControl(largest=0.08, increase=2.0, patience=4)
+    run = oscillation(scheme="gauss-2", h=0.01, control=control)
+    sizes = run.step_size[1:]
+    assert np.allclose(sizes[:12], [0.01] * 4 + [0.02] * 4 + [0.04] * 4) and sizes.max() <= 0.08 + 1e-15
+    assert run.statistics.rejected == 0
+
+
+def test_failures_shorten_steps_and_are_counted():
+    """Newton's method fails for long steps across a pole that only a short step resolves."""
+    stiff = lv.FirstOrder("x", rhs=lambda x, t: [-1e3 * x[0] ** 3])
+    control = lv.StepControl(largest=10.0, tolerance=1e-6)
+    run = lv.simulate(stiff, x0=[3.0], scheme="gauss-3", h=1.0, t_end=1.0, control=control)
+    assert run.statistics.rejected > 3 and run.step_size[1] < 1e-3 and 0 < run.x[-1, 0] < 0.1
+
+
+def test_no_step_that_succeeds():
+    """x' = x^2 has no solution beyond t = 1."""
+    explosion = lv.FirstOrder("x", rhs=lambda x: [x[0] ** 2])
+    control = lv.StepControl(smallest=1e-9, tolerance=1e-8)
+    with pytest.raises(lv.IntegrationError, match=r"no step of at least 1e-09 succeeded|not finite") as caught:
+        lv.simulate(explosion, x0=[1.0], scheme="gauss-2", h=0.1, t_end=2.0, control=control)
+    assert 0.99 < caught.value.result.t[-1] <= 1.0 + 1e-6
+
+
+def test_a_controlled_run_goes_on_bit_for_bit(tmp_path):
+    control = lv.StepControl(tolerance=1e-8)
+    whole = lv.simulate(PENDULUM, x0=[3.0, 0.0], scheme="gauss-2", h=1e-3, t_end=5.0, control=control)
+    stop = lv.Event(lambda x, t: t - 2.5, terminal=True)
+    lv.simulate(
+        PENDULUM, x0=[3.0, 0.0], scheme="gauss-2", h=1e-3, t_end=5.0, control=control, events=[stop],
+        out=tmp_path / "run.h5",
+    )  # fmt: skip
+    part = lv.load(tmp_path / "run.h5", system=PENDULUM)
+    n = len(part) - 1  # the last row belongs to the event
+    assert np.array_equal(part.x[:n], whole.x[:n]) and np.array_equal(part.t[:n], whole.t[:n])
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [("smallest", 0.0), ("largest", 1e-13), ("decrease", 1.0), ("increase", 0.5), ("patience", 0), ("tolerance", -1.0),
+     ("tolerance", float("nan")), ("floor", 0.0)],
+)  # fmt: skip
+def test_bad_control(field, value):
+    with pytest.raises(lv.InputError, match=f"{field} of the step-size control must be"):
+        lv.StepControl(**{field: value})
+
+
+def test_control_that_does_not_fit():
+    with pytest.raises(lv.InputError, match="needs the fused tier"):
+        oscillation(scheme="gauss-2", h=0.1, control=lv.StepControl(), tier="reference")
+    with pytest.raises(lv.InputError, match="does not estimate its error"):
+        lv.simulate(SPRING, q0=[1], v0=[0], scheme="livens-em", h=0.1, t_end=1, control=lv.StepControl(tolerance=1e-3))
