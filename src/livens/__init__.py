@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from livens.events import Event
     from livens.first_order import FirstOrder
     from livens.hamiltonian import Force, Hamiltonian
+    from livens.multibody_equations import MultibodyEquations
     from livens.nambu import Nambu
     from livens.port_hamiltonian import PortHamiltonian
     from livens.problems.problem import Problem
@@ -62,6 +63,7 @@ _HOMES = {
     "Interrupted": "errors",
     "LivensError": "errors",
     "ModelError": "errors",
+    "MultibodyEquations": "multibody_equations",
     "Nambu": "nambu",
     "PortHamiltonian": "port_hamiltonian",
     "Problem": "problems.problem",
@@ -87,9 +89,9 @@ _HOMES = {
 }
 __all__ = [
     "Element", "Event", "FirstOrder", "Force", "Hamiltonian", "InputError", "IntegrationError", "Interrupted",
-    "LivensError", "ModelError", "Nambu", "PortHamiltonian", "Problem", "Result", "StepControl", "System",
-    "WriteError", "bodies", "load", "math", "port_hamiltonian", "problems", "resume", "rotations", "scaling",
-    "scenario", "schemes", "simulate", "study", "symmetry", "tableaus", "through",
+    "LivensError", "ModelError", "MultibodyEquations", "Nambu", "PortHamiltonian", "Problem", "Result",
+    "StepControl", "System", "WriteError", "bodies", "load", "math", "port_hamiltonian", "problems", "resume",
+    "rotations", "scaling", "scenario", "schemes", "simulate", "study", "symmetry", "tableaus", "through",
 ]  # fmt: skip
 
 

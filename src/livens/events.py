@@ -56,6 +56,10 @@ class Occurrence:
     state: dict[str, list[float]]
 
 
+def _never_called() -> None:
+    """In place of the function of a guard, whose expression is known already."""
+
+
 class Watch:
     """Looks for events in the steps of a run."""
 
@@ -70,6 +74,10 @@ class Watch:
             if shape != ():
                 raise InputError(f"the function of event {event.name or i} must return one number")
             columns.append(column)
+        #: What the model itself does not allow to cross zero.
+        self.guards = frozenset(model.guards)
+        columns += [ca.SX(guard) for guard in model.guards.values()]
+        self._events += [Event(_never_called, name=name, terminal=True) for name in model.guards]
         column = ca.densify(ca.vertcat(*columns))
         self._kernel, self._function = kernel_of(model, column), model.view.function(column)
         self._inside = inside_function(equations) if equations.inside is not None else None

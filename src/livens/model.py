@@ -96,6 +96,11 @@ class Model:
         """Check and complete initial values: `given` has what the user gave of ``q0 v0 p0 x0 y0``."""
         raise NotImplementedError
 
+    @property
+    def guards(self) -> Mapping[str, Any]:
+        """Expressions of the view that must not cross zero in a run, each with what it means if they do."""
+        return {}
+
     def watched_energy(self, conserved: tuple[str, ...]) -> str:
         """The energy to watch in a run with a scheme that conserves this; an empty name if there is none."""
         return ""

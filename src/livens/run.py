@@ -67,7 +67,8 @@ class Run:
         self.pace = pace_of(task, self.layout["t"].start if "t" in self.layout else None)
         self.statistics = Statistics()
         self.monitor = Monitor(task.system, task.scheme, task.k, self.layout)
-        self.watch = Watch(events, task.system, self.equations, task.k) if events else None
+        watched = events or task.system.guards
+        self.watch = Watch(events, task.system, self.equations, task.k) if watched else None
         self.events: list[dict[str, Any]] = []  # that happened
         problem = task.problem
         self.facts = Facts(
@@ -164,9 +165,10 @@ class Run:
                 steps, t, sizes = pace.take(self.stepper, self.carry, self.c, chunk)
                 stop = self._happened(steps, t)
                 if stop is not None:
-                    message = self._stop(steps, np.concatenate([[before], t]), sizes, first, *stop)
+                    self._take_until(stop[0], steps, t, sizes, first)
+                    self._reach(stop[1], float(t[stop[0] - 1]) if stop[0] else before)
                     self.statistics.wall_s = time.perf_counter() - begun
-                    return self.recorder.finish(self._record("complete", message), task.system)
+                    return self._stopped(stop[1])
                 self._take(steps, np.arange(first + 1, first + steps.taken + 1), t, sizes)
                 self.statistics.wall_s = time.perf_counter() - begun
                 if steps.trouble is not None:
@@ -185,28 +187,39 @@ class Run:
         if self.watch is None:
             return None
         for s, occurrence, terminal in self.watch.look(t, steps, self.c):
+            if occurrence.name in self.watch.guards:
+                return s, occurrence
             self.events.append(dataclasses.asdict(occurrence))
             if terminal:
                 return s, occurrence
         return None
 
-    def _stop(self, steps: Steps, t: np.ndarray, sizes: np.ndarray, first: int, s: int, occurrence: Occurrence) -> str:
-        """End the run with a shorter step in place of step s: it ends where the event happened."""
-        x = steps.X[s].copy() if len(steps.X) else np.zeros(0)
+    def _take_until(self, s: int, steps: Steps, t: np.ndarray, sizes: np.ndarray, first: int) -> None:
+        """Keep the steps before step s, in which the run is to end."""
         z = steps.Z[s - 1].copy() if s else self.carry.z
-        carry = dataclasses.replace(Carry.start(z, x), dx=steps.carry.dx, scale=steps.carry.scale)
+        carry = dataclasses.replace(Carry.start(z, steps.X[s].copy()), dx=steps.carry.dx, scale=steps.carry.scale)
         until = dataclasses.replace(
             steps, taken=s, Z=steps.Z[:s], X=steps.X[:s], iterations=steps.iterations[:s], carry=carry
         )
-        self._take(until, np.arange(first + 1, first + s + 1), t[1 : s + 1], sizes[:s])
+        self._take(until, np.arange(first + 1, first + s + 1), t[:s], sizes[:s])
         self.pace.step = first + s
-        if occurrence.t > t[s]:
-            last = self.pace.shortened(self.stepper, carry, self.c, float(t[s]), occurrence.t)
-            if last.trouble is not None:
-                raise self._failure(last.trouble, occurrence.t - float(t[s]))
-            size = np.array([occurrence.t - t[s]])
-            self._take(last, np.array([Recorder.IRREGULAR]), np.array([occurrence.t]), size)
-        return f"stopped by the event '{occurrence.name}' at t = {occurrence.t:.9g}"
+
+    def _reach(self, occurrence: Occurrence, t: float) -> None:
+        """A shorter step, from t to where the event happened; none to where the model must not go."""
+        if self.watch is None or occurrence.name in self.watch.guards or occurrence.t <= t:
+            return
+        last, size = self.pace.shortened(self.stepper, self.carry, self.c, t, occurrence.t), occurrence.t - t
+        if last.trouble is not None:
+            raise self._failure(last.trouble, size)
+        self._take(last, np.array([Recorder.IRREGULAR]), np.array([occurrence.t]), np.array([size]))
+
+    def _stopped(self, occurrence: Occurrence) -> Result:
+        assert self.watch is not None
+        if occurrence.name in self.watch.guards:
+            message = f"at t = {occurrence.t:.9g} {occurrence.name}"
+            raise IntegrationError(message, self.recorder.finish(self._record("failed", message), self.task.system))
+        message = f"stopped by the event '{occurrence.name}' at t = {occurrence.t:.9g}"
+        return self.recorder.finish(self._record("complete", message), self.task.system)
 
     def _last_step(self) -> str:
         """A shorter step, to end where the user said; not in the checkpoint, as a longer run would not take it."""

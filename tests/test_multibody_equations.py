@@ -1,0 +1,188 @@
+"""Quasi-velocities, auxiliary variables and formulations of different index, on one model each."""
+
+import numpy as np
+import pytest
+from conftest import measured_order
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import livens as lv
+from livens import math as m
+from livens import rotations
+
+INERTIA = np.array([6.0, 8.0, 3.0])
+
+
+def angles_to_matrix(q):
+    """R = Rx(a) Ry(b) Rz(c)."""
+    (sa, sb, sc), (ca, cb, cc) = np.sin(q), np.cos(q)
+    x = np.array([[1, 0, 0], [0, ca, -sa], [0, sa, ca]])
+    y = np.array([[cb, 0, sb], [0, 1, 0], [-sb, 0, cb]])
+    z = np.array([[cc, -sc, 0], [sc, cc, 0], [0, 0, 1]])
+    return x @ y @ z
+
+
+def euler_angles(q):
+    """``(a, b, c)' = Z omega`` for angular velocities in axes that turn with the body."""
+    sb, cb, sc, cc = m.sin(q[1]), m.cos(q[1]), m.sin(q[2]), m.cos(q[2])
+    return [[cc / cb, -sc / cb, 0.0], [sc, cc, 0.0], [-cc * sb / cb, sc * sb / cb, 1.0]]
+
+
+def spinning_body(**more):
+    return lv.MultibodyEquations(
+        "a b c", velocities="w1 w2 w3", kinematics=euler_angles, kinetic=lambda v: sum(INERTIA * v**2) / 2, **more
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(q=st.lists(st.floats(-1.2, 1.2), min_size=3, max_size=3), w=st.lists(st.floats(-3, 3), min_size=3, max_size=3))
+def test_the_kinematic_matrix_turns_the_body(q, w):
+    """R' = R skew(omega), by differences."""
+    q, w, d = np.array(q), np.array(w), 1e-6
+    Z = np.array(euler_angles(q), dtype=float)
+    rate = (angles_to_matrix(q + d * (Z @ w)) - angles_to_matrix(q - d * (Z @ w))) / (2 * d)
+    skew = np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
+    assert np.abs(rate - angles_to_matrix(q) @ skew).max() < 1e-7
+
+
+def test_hamel_gives_eulers_equations():
+    """J w' = -w x J w, without anyone having written the gyroscopic term down."""
+    body = spinning_body()
+    import casadi as ca
+
+    force = ca.Function("f", [body.q, body.v, body.k], [body.f])
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        q, w = random.uniform(-1, 1, 3), random.uniform(-2, 2, 3)
+        assert np.allclose(np.array(force(q, w, [])).ravel(), -np.cross(w, INERTIA * w), atol=1e-12)
+
+
+def test_a_body_in_angles_moves_as_one_in_quaternions():
+    start, t_end = np.array([1.0, 2.0, 2.0]), 0.5
+    model = spinning_body().formulate()
+    run = lv.simulate(model, q0=[0, 0, 0], v0=start, scheme="gauss-4", h=0.01, t_end=t_end)
+    problem = lv.problems.load("free-rigid-body")
+    errors, steps = [], [0.01, 0.005, 0.0025, 0.00125]
+    for h in steps:
+        quaternion = np.array([1.0, 0, 0, 0])
+        v0 = 0.5 * np.concatenate([[0.0], start])
+        other = lv.simulate(problem.system, q0=quaternion, v0=v0, scheme="livens-em", h=h, t_end=t_end)
+        errors.append(np.abs(rotations.matrix(other.q[-1]) - angles_to_matrix(run.x[-1, :3])).max())
+    assert abs(measured_order(steps, errors) - 2) < 0.1 and errors[-1] < 1e-4
+    assert run.summary.max_energy_drift < 1e-10
+
+
+def test_singular_angles_are_reported():
+    model = spinning_body().formulate()
+    with pytest.raises(lv.InputError, match=r"kinematic matrix Z is singular at a = 0, b = 1\.5708, c = 0"):
+        lv.simulate(model, q0=[0, np.pi / 2, 0], v0=[0, 1, 0], h=0.01, t_end=1.0)
+
+
+@pytest.mark.parametrize("w, h", [([0.0, 1.0, 0.0], 0.03), ([1e-3, 1.0, 0.0], 0.05)])
+def test_singular_angles_on_the_way_too(w, h):
+    """Also where a step jumps across: what comes behind is not to be trusted."""
+    model = spinning_body().formulate()
+    with pytest.raises(lv.IntegrationError, match=r"at t = 0\.[01]\d* the kinematic matrix Z is singular") as caught:
+        lv.simulate(model, q0=[0, np.pi / 2 - 0.1, 0], v0=w, scheme="radau-iia-2", h=h, t_end=0.5)
+    assert len(caught.value.result.t) > 1
+
+
+# -- auxiliary variables ---------------------------------------------------------------------------------------------
+def bead(with_auxiliary):
+    """A bead on the curve y = sin x; with s, the place on the curve, as a variable of its own: tan(s) = x."""
+    if not with_auxiliary:
+        g = dict(constraints=lambda q: [q[1] - m.sin(q[0])])
+    else:
+        g = dict(
+            auxiliary="s", conditions=lambda q, s: [s[0] ** 3 + s[0] - q[0]],
+            constraints=lambda q, s: [q[1] - m.sin(s[0] ** 3 + s[0])],
+        )  # fmt: skip
+    return lv.MultibodyEquations("x y", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1], **g)
+
+
+@pytest.mark.parametrize("formulation", ["index-3", "index-2", "ggl", "index-1"])
+def test_auxiliary_variables_change_nothing(formulation):
+    q0, v0 = [0.3, np.sin(0.3)], [1.0, np.cos(0.3)]
+    runs = [
+        lv.simulate(
+            bead(with_s).formulate(formulation), q0=q0, v0=v0, scheme="radau-iia-3", h=0.01, t_end=0.5
+        )
+        for with_s in (False, True)
+    ]  # fmt: skip
+    assert np.abs(runs[0].x - runs[1].x).max() < 1e-9
+    s, x = runs[1].y[:, 0], runs[1].x[:, 0]
+    assert np.abs(s**3 + s - x).max() < 1e-12
+
+
+def test_conditions_that_determine_nothing():
+    form = lv.MultibodyEquations(
+        "x y", kinetic=lambda v: v @ v / 2, auxiliary="s", conditions=lambda q, s: [q[0] + 0 * s[0]]
+    )
+    with pytest.raises(lv.InputError, match="do not determine the auxiliary variables"):
+        lv.simulate(form.formulate(), q0=[0, 0], v0=[0, 0], h=0.1, t_end=1)
+
+
+# -- formulations ----------------------------------------------------------------------------------------------------
+def pendulum(formulation):
+    return lv.MultibodyEquations.of(lv.problems.load("simple-pendulum").system).formulate(formulation)
+
+
+def swing(formulation, scheme="radau-iia-2", h=0.01, t_end=10.0):
+    return lv.simulate(pendulum(formulation), q0=[-1, 0], v0=[0, 0], scheme=scheme, h=h, t_end=t_end)
+
+
+def test_what_is_imposed_holds_and_what_is_not_drifts():
+    """Index 3 and GGL hold g, index 2 and GGL hold its rate; index 2 drifts off g, index 1 off both (S002 2.2.1)."""
+    g, rate = {}, {}
+    for formulation in ("index-3", "index-2", "ggl", "index-1"):
+        run = swing(formulation)
+        g[formulation] = np.abs(run.observe("constraint")).ravel()
+        rate[formulation] = np.abs(run.observe("velocity_constraint")).ravel()
+    assert g["index-3"].max() < 1e-13 and g["ggl"].max() < 1e-13
+    assert rate["index-2"].max() < 1e-12 and rate["ggl"].max() < 1e-12
+    assert rate["index-3"].max() > 1e-7
+    for formulation in ("index-2", "index-1"):
+        assert g[formulation][-1] > 1e-6 and g[formulation][-1] > 3 * g[formulation][len(g[formulation]) // 10]
+    assert rate["index-1"][-1] > 1e-8
+
+
+@pytest.mark.parametrize("formulation, order", [("index-1", 3), ("index-2", 3), ("ggl", 3)])
+def test_orders_of_radau_in_every_formulation(formulation, order):
+    """Radau IIA with two stages: order 3 for index 1 and for the differential variables of index 2."""
+    exact = np.array([-0.275087462576117, -0.961419205099125])
+    steps = [0.02, 0.01, 0.005, 0.0025]
+    errors = [np.abs(swing(formulation, h=h).x[-1, :2] - exact).max() for h in steps]
+    assert abs(measured_order(steps, errors) - order) < 0.1
+
+
+def test_massless_systems_are_refused():
+    with pytest.raises(lv.ModelError, match="regular mass matrix"):
+        lv.MultibodyEquations.of(lv.problems.load("mass-spring-redundant").system)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (dict(), "either kinetic or mass"),
+        (dict(kinetic=lambda v: v @ v, mass=np.eye(2)), "either kinetic or mass"),
+        (dict(mass=np.eye(3)), r"mass must be an array of shape \(2, 2\)"),
+        (dict(mass=np.eye(2), velocities="u"), "as many velocities as coordinates"),
+        (dict(mass=np.eye(2), auxiliary="s"), "together with as many conditions"),
+        (dict(mass=np.eye(2), kinematics=lambda q: [1.0, 2.0]), "kinematics must be an array"),
+        (dict(mass=np.eye(2), forces=lambda q, s: [0.0, 0.0]), "asks for 's'"),
+    ],
+)
+def test_bad_models(arguments, words):
+    with pytest.raises((lv.InputError, lv.ModelError), match=words):
+        lv.MultibodyEquations("x y", **arguments)
+
+
+def test_bad_starts():
+    with pytest.raises(lv.InputError, match="unknown formulation 'index-4'"):
+        pendulum("index-4")
+    with pytest.raises(lv.InputError, match="violated on position level"):
+        lv.simulate(pendulum("ggl"), q0=[-1.1, 0], v0=[0, 0], h=0.1, t_end=1)
+    with pytest.raises(lv.InputError, match="violated on velocity level"):
+        lv.simulate(pendulum("ggl"), q0=[-1, 0], v0=[1, 0], h=0.1, t_end=1)
+    with pytest.raises(lv.InputError, match="starts from q0 and v0, not from x0"):
+        lv.simulate(pendulum("ggl"), q0=[-1, 0], v0=[0, 0], x0=[0], h=0.1, t_end=1)
