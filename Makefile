@@ -32,7 +32,8 @@ reproduce: $(VENV)/.ready
 	$(BIN)/pytest -q -n 2 -m slow tests
 
 bench: $(VENV)/.bench
-	$(BIN)/livens bench
+	mkdir -p out
+	$(BIN)/livens bench --picture out/work-precision.png
 
 clean:
 	rm -rf $(VENV) out

@@ -132,7 +132,7 @@ class ElementModel:
         self.m = self.g.numel()
 
     def _call(self, role: str, function: ModelFunction, allowed: str = "", **more: Any) -> Any:
-        names = _argument_names(role, function, self._where, allowed or _ARGUMENTS[role])
+        names = argument_names(role, function, self._where, allowed or _ARGUMENTS[role])
         try:
             return function(*((self._given | more)[name] for name in names))
         except ModelError as error:
@@ -211,7 +211,7 @@ def _allowed(role: str) -> str:
     return ", ".join(_ARGUMENTS[role])
 
 
-def _argument_names(role: str, function: ModelFunction, where: str, allowed: str) -> list[str]:
+def argument_names(role: str, function: ModelFunction, where: str, allowed: str) -> list[str]:
     listed = ", ".join(allowed)
     try:
         parameters = inspect.signature(function).parameters.values()

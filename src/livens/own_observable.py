@@ -20,7 +20,7 @@ def read(model: Model, function: Callable[..., Any]) -> tuple[Any, tuple[int, ..
         "t": m.Scalar(view.t),
         "k": Namespace(model.shared.symbols(view.k[: model.shared.size])),
     }
-    names = _argument_names(function, list(given))
+    names = argument_names(function, list(given))
     try:
         value = function(**{name: given[name] for name in names})
     except ModelError as error:
@@ -36,7 +36,7 @@ def read(model: Model, function: Callable[..., Any]) -> tuple[Any, tuple[int, ..
         raise InputError(f"the observable must return a number or an array of numbers, got {value!r}") from None
 
 
-def _argument_names(function: Callable[..., Any], allowed: list[str]) -> list[str]:
+def argument_names(function: Callable[..., Any], allowed: list[str]) -> list[str]:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
-from livens.element import _argument_names
+from livens.element import argument_names
 from livens.errors import InputError, ModelError
 
 
@@ -25,7 +25,7 @@ class Reader:
     def value(self, role: str, value: Any, allowed: str = "xtk") -> Any:
         """What a function says, or the numbers themselves."""
         if callable(value):
-            names = _argument_names(role, value, "", allowed)
+            names = argument_names(role, value, "", allowed)
             try:
                 value = value(*(self._given[name] for name in names))
             except ModelError as error:

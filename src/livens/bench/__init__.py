@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 
-def run_and_print(rounds: int = 5, as_json: bool = False) -> None:
-    """Run all cases and print what came out, as tables or as one JSON object. Takes a few minutes."""
+
+def run_and_print(rounds: int = 5, as_json: bool = False, picture: Path | None = None) -> None:
+    """Run all cases and print what came out, as tables or as one JSON object. Takes a few minutes.
+
+    The diagram of work and precision goes to the file `picture`, if one is named.
+    """
     import json
 
     from livens.bench.progress import ProgressLine
@@ -12,6 +17,11 @@ def run_and_print(rounds: int = 5, as_json: bool = False) -> None:
 
     with ProgressLine() as progress:
         report = run(rounds, progress.say)
+    if picture is not None and report.works:
+        from livens.bench.diagram import work_precision
+        from livens.plot.style import save
+
+        save(work_precision(report), picture)
     if as_json:
         print(json.dumps(report.facts(), indent=2))
         return

@@ -75,6 +75,16 @@ class Point:
     warm_s: float  # to get ready, with the kernels on disk
 
 
+@dataclass(frozen=True)
+class Work:
+    """What accuracy costs: one run of one code."""
+
+    code: str
+    setting: str
+    error: float
+    seconds: float
+
+
 @dataclass
 class Report:
     """All that one run of the benchmark found out."""
@@ -84,6 +94,7 @@ class Report:
     lines: list[Line] = field(default_factory=list)
     motions: list[Motion] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
+    works: list[Work] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)  # peer -> why
 
     def facts(self) -> dict[str, Any]:
@@ -94,5 +105,6 @@ class Report:
             "lines": [line.facts() for line in self.lines],
             "motion": [dict(vars(motion)) for motion in self.motions],
             "scaling": [dict(vars(point)) for point in self.points],
+            "work": [dict(vars(work)) for work in self.works],
             "skipped": self.skipped,
         }

@@ -15,7 +15,7 @@ _WIDTH = 110
 def show(report: Report, console: Console | None = None) -> None:
     """Print all tables, and a word on what was skipped."""
     console = console or Console(width=_WIDTH, highlight=False)
-    for table in (comparison(report), motion(report), scaling(report)):
+    for table in (comparison(report), motion(report), scaling(report), work(report)):
         if table.row_count:
             console.print(table)
     for peer, reason in report.skipped.items():
@@ -66,6 +66,18 @@ def scaling(report: Report) -> Table:
             str(p.N), str(p.steps), _number(p.us_per_step), _number(p.us_per_step / p.N), _number(p.cold_s),
             _number(p.warm_s),
         )  # fmt: skip
+    return table
+
+
+def work(report: Report) -> Table:
+    title = "work and precision: double-four-bar, error of P4 at t = 10 over wall time"
+    table = Table(title=title, box=SIMPLE, title_justify="left", title_style="")
+    for name in ("code", "setting"):
+        table.add_column(name, no_wrap=True)
+    for name in ("error", "ms"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for w in report.works:
+        table.add_row(w.code, w.setting, f"{w.error:.1e}", _number(1e3 * w.seconds))
     return table
 
 

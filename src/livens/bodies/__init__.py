@@ -29,6 +29,7 @@ from livens.bodies.body import (
     quaternion_body,
     rotation_body,
 )
+from livens.bodies.contact import sphere_in_box, sphere_plane, sphere_sphere
 from livens.bodies.inertia import Inertia
 from livens.bodies.links import damper, rigid_link, spherical_joint, spring, torsion_spring
 from livens.bodies.loads import force, gravity, torque
@@ -36,6 +37,6 @@ from livens.bodies.momenta import angular_momentum, linear_momentum
 
 __all__ = [
     "Body", "Inertia", "angular_momentum", "coordinates", "damper", "director_body", "force", "gravity",
-    "linear_momentum", "particle", "planar_body", "quaternion_body", "rigid_link", "rotation_body", "spherical_joint",
-    "spring", "torque", "torsion_spring",
+    "linear_momentum", "particle", "planar_body", "quaternion_body", "rigid_link", "rotation_body", "sphere_in_box",
+    "sphere_plane", "sphere_sphere", "spherical_joint", "spring", "torque", "torsion_spring",
 ]  # fmt: skip

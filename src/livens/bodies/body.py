@@ -98,15 +98,24 @@ def rotation_body(name: str, inertia: Inertia) -> Body:
     )  # fmt: skip
 
 
-def quaternion_body(name: str, inertia: Inertia) -> Body:
+def _plain_energy(q: Any, v: Any, k: Any) -> Any:
+    return _moving_and_turning([*v[:3], *rot.convective_velocity(q[3:], v[3:])], k)
+
+
+def quaternion_body(name: str, inertia: Inertia, equivariant: bool = True) -> Body:
     """A free body: the position of its centre of mass and a unit quaternion.
+
+    If its energy is `equivariant`, energy-momentum schemes conserve angular momentum, unless joints off the centre of
+    mass change it. With such joints they are unstable (docs/notes.md): then better give the energy as a plain function
+    of q and v, by ``equivariant=False``.
 
     >>> quaternion_body("bar", Inertia(1.0, [1, 1, 1])).coordinates
     ('bar.x', 'bar.y', 'bar.z', 'bar.q0', 'bar.q1', 'bar.q2', 'bar.q3')
     """
     return Body(
         name, Quaternion(), inertia.mass, inertia.centre, inertia.centre,
-        kinetic=_body_energy, constraints=_unit, parameters=dict(mass=inertia.mass, inertia=inertia.tensor),
+        kinetic=_body_energy if equivariant else _plain_energy, constraints=_unit,
+        parameters=dict(mass=inertia.mass, inertia=inertia.tensor),
         constraint_names=["|q| = 1"], quaternions=[(3, 4, 5, 6)],
     )  # fmt: skip
 

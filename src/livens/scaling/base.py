@@ -39,15 +39,17 @@ class Scaling:
 
     def variables(self, model: Model) -> str:
         """What g depends on: "q", "p", "qp", or nothing; "x" for a Nambu system."""
-        g = self.expression(model)
+        g = self._without_time(model)
         return "".join(name for name, symbol in _state(model).items() if ca.depends_on(g, symbol))
 
     def require(self, model: Model, wants: str, scheme: str) -> None:
         """InputError, unless g is what a scheme wants: one of "energies", "q" and "state"."""
         variables = self.variables(model)
         if (wants == "energies" and not self.energies) or (wants == "q" and variables not in ("q", "")):
-            listed = " and ".join(variables)
-            raise InputError(f"scheme '{scheme}' needs a scaling that is {WANTS[wants]}; {self} is one of {listed}")
+            listed = " and ".join(variables) or "nothing"
+            raise InputError(
+                f"scheme '{scheme}' needs a scaling that is {WANTS[wants]}; the scaling {self} is one of {listed}"
+            )
 
     def checked(self, model: Model, parameters: Mapping[str, Any] | None = None, **state: Any) -> float:
         """g in the initial state, given as ``q=..., p=...`` or ``x=...``; InputError if no step can be made of it."""
@@ -55,13 +57,21 @@ class Scaling:
         if state.keys() != symbols.keys():
             raise InputError(f"the state is given by {' and '.join(symbols)}, got {' and '.join(state) or 'nothing'}")
         numbers = [vector_of(name, state[name], model.coordinates) for name in symbols]
-        g = ca.Function("g", [*symbols.values(), model.k], [self.expression(model)])
+        g = ca.Function("g", [*symbols.values(), model.k], [self._without_time(model)])
         value = float(g(*numbers, model.parameter_vector(parameters)))
         if not (np.isfinite(value) and value > 0):
             raise InputError(
                 f"the scaling {self} is {value:g} in the initial state; it must be finite and greater than 0"
             )
         return value
+
+    def _without_time(self, model: Model) -> Any:
+        g = self.expression(model)
+        if not isinstance(model, Nambu) and ca.depends_on(g, model.t):
+            raise InputError(
+                f"the scaling {self} depends on time, as the energy does; it must depend on the state alone"
+            )
+        return g
 
 
 def _state(model: Model) -> dict[str, Any]:

@@ -1,0 +1,94 @@
+"""Kepler's problem with Stoermer and Verlet's scheme: an explicit step, against a plain loop and against SciPy."""
+
+from __future__ import annotations
+
+import time
+
+import numba as nb
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from livens import schemes
+from livens.bench.case import Say
+from livens.bench.ours import Best
+from livens.bench.report import Goal, Line, Report
+from livens.engine import loop
+from livens.engine.kernels import end_kernel
+from livens.problems import load
+
+_STEPS, _STEP, _REPEATS = 4096, 1e-3, 200
+
+
+@nb.njit(cache=True)
+def plain_loop(q: np.ndarray, p: np.ndarray, h: float, steps: int, out: np.ndarray) -> None:
+    """The same scheme as one writes it by hand, every step stored."""
+    x, y, u, v = q[0], q[1], p[0], p[1]
+    r3 = (x * x + y * y) ** 1.5
+    fx, fy = -x / r3, -y / r3
+    for i in range(steps):
+        u += 0.5 * h * fx
+        v += 0.5 * h * fy
+        x += h * u
+        y += h * v
+        r3 = (x * x + y * y) ** 1.5
+        fx = -x / r3
+        fy = -y / r3
+        u += 0.5 * h * fx
+        v += 0.5 * h * fy
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = x, y, u, v
+
+
+class Kepler:
+    """Our loop alone, without what is stored and watched beside the states; both loops in turn."""
+
+    name = "kepler, stormer-verlet"
+
+    def __init__(self) -> None:
+        problem, scheme = load("kepler"), schemes.get("stormer-verlet")
+        system, k = problem.system, problem.system.parameter_vector()
+        equations = scheme.equations(system)
+        start = system.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
+        self._start = start
+        self._z = equations.layout.vector({**start, **scheme.memory(system, start, k, 0.0, _STEP)})
+        self._c = np.concatenate([[_STEP, 0.0], k])
+        self._kernel = end_kernel(equations)
+        self._Z, self._out = np.empty((_STEPS + 1, self._z.size)), np.empty((_STEPS, 4))
+        self._ours, self._plain, self._scipy = Best(), Best(), Best()
+
+    def play(self, first: bool, say: Say) -> None:
+        for repeat in range(_REPEATS):
+            ours, plain = self._our_loop(), self._plain_loop()
+            if repeat:  # the first brings code and data into the caches
+                self._ours.add(ours)
+                self._plain.add(plain)
+        self._scipy.add(self._dop853())
+
+    def _our_loop(self) -> float:
+        self._Z[0] = self._z
+        begun = time.perf_counter()
+        loop.advance_explicitly(self._kernel, _STEPS, 0, _STEP, 0.0, self._c, self._Z, -1, np.inf)
+        return (time.perf_counter() - begun) / _STEPS * 1e6
+
+    def _plain_loop(self) -> float:
+        begun = time.perf_counter()
+        plain_loop(self._start["q"], self._start["p"], _STEP, _STEPS, self._out)
+        return (time.perf_counter() - begun) / _STEPS * 1e6
+
+    def _dop853(self) -> float:
+        """Over the same time, to the accuracy of the second-order scheme's energy; time per step of ours."""
+
+        def rate(t: float, z: np.ndarray) -> np.ndarray:
+            r3 = (z[0] ** 2 + z[1] ** 2) ** 1.5
+            return np.array([z[2], z[3], -z[0] / r3, -z[1] / r3])
+
+        start = np.concatenate([self._start["q"], self._start["p"]])
+        begun = time.perf_counter()
+        solve_ivp(rate, (0, _STEPS * _STEP), start, method="DOP853", rtol=1e-6, atol=1e-9)
+        return (time.perf_counter() - begun) / _STEPS * 1e6
+
+    def tell(self, report: Report) -> None:
+        ours = self._ours.value
+        report.lines.append(Line(self.name, ours, goal=Goal("<", 0.05)))
+        plain = self._plain.value
+        report.lines.append(Line(self.name, ours, goal=Goal(">=", 1), peer="a Numba loop", theirs=plain))
+        report.lines.append(Line(self.name, ours, peer="SciPy DOP853", theirs=self._scipy.value))

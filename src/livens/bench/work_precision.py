@@ -1,0 +1,123 @@
+"""Work and precision on the double four-bar linkage: error at t = 10 over wall time, for several codes."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from livens.bench.case import Say
+from livens.bench.report import Goal, Line, Report, Work
+from livens.errors import IntegrationError
+from livens.problems import load
+from livens.simulation import simulate
+
+_END = 10.0
+#: What is compared: the first scheme to its error against the second to its own.
+_FINE, _COARSE = ("lobatto-iiia-iiib-4", 1e-8), ("livens-em", 1e-5)
+_OURS = {
+    "livens-em": (0.02, 0.01, 0.005, 0.002, 0.00095, 0.0005),
+    "lobatto-iiia-iiib-2": (0.02, 0.01, 0.005, 0.002),
+    "lobatto-iiia-iiib-3": (0.1, 0.05, 0.025, 0.0125),
+    "lobatto-iiia-iiib-4": (0.2, 0.1, 0.05, 0.04, 0.025),
+}
+_TOLERANCES = (1e-4, 1e-6, 1e-8, 1e-10)
+
+
+class WorkPrecision:
+    name = "double-four-bar, work and precision"
+
+    def __init__(self) -> None:
+        self._problem = load("double-four-bar")
+        assert self._problem.reference is not None
+        self._exact = self._problem.reference(_END)["q"]
+        self._points: dict[tuple[str, str], tuple[float, float]] = {}
+        self._failed: dict[str, str] = {}
+
+    def play(self, first: bool, say: Say) -> None:
+        for scheme, steps in _OURS.items():
+            for h in steps:
+                say(f"{scheme}, h = {h:g}")
+                self._add(f"livens {scheme}", f"h = {h:g}", functools.partial(self._ours, scheme, h))
+        for tolerance in _TOLERANCES:
+            self._add("SciPy Radau, reduced", f"rtol = {tolerance:g}", functools.partial(_radau, tolerance))
+            self._add("IDAS, reduced", f"rtol = {tolerance:g}", functools.partial(_idas, tolerance))
+
+    def _add(self, code: str, setting: str, run: Callable[[], tuple[float, float]]) -> None:
+        """Keep the shortest time."""
+        try:
+            error, seconds = run()
+        except (IntegrationError, RuntimeError) as failure:
+            self._failed[f"{code}, {setting}"] = str(failure).split("\n")[0][:80]
+            return
+        before = self._points.get((code, setting), (error, np.inf))
+        self._points[code, setting] = error, min(seconds, before[1])
+
+    def _ours(self, scheme: str, h: float) -> tuple[float, float]:
+        run = simulate(self._problem, scheme=scheme, h=h, t_end=_END, progress=False)
+        return _error(run.q[-1], self._exact), run.statistics.wall_s
+
+    def tell(self, report: Report) -> None:
+        report.works += [Work(*key, *point) for key, point in self._points.items()]
+        for what, why in self._failed.items():
+            report.skipped[what] = why
+        fine, coarse = (self._shortest(*target) for target in (_FINE, _COARSE))
+        report.lines.append(
+            Line(
+                f"double-four-bar: {_FINE[0]} to {_FINE[1]:g}", fine, "s", Goal(">=", 1),
+                f"{_COARSE[0]} to {_COARSE[1]:g}", coarse,
+            )
+        )  # fmt: skip
+
+    def _shortest(self, scheme: str, error: float) -> float:
+        times = [
+            seconds for (code, _), (e, seconds) in self._points.items() if code == f"livens {scheme}" and e <= error
+        ]
+        return min(times, default=np.inf)
+
+
+def _error(q: np.ndarray, exact: np.ndarray) -> float:
+    """Of the position of P4, the top of the first bar."""
+    return float(np.linalg.norm((q[:2] + 0.5 * q[2:4]) - (exact[:2] + 0.5 * exact[2:4])))
+
+
+# -- the same motion with one degree of freedom, for solvers that cannot go through singular positions ----------------
+def _reduced() -> tuple[float, np.ndarray, np.ndarray]:
+    """``phi'' = -a cos(phi)``: a, start (phi, phi'), and P4 at the end."""
+    problem = load("double-four-bar")
+    assert problem.reference is not None and problem.v0 is not None
+    exact = problem.reference(_END)["q"]
+    g = float(problem.system.parameters["g"])
+    # three bars about their ends and two that only move: T = 3/2 phi'^2, V = 7/2 g sin(phi)
+    return 3.5 * g / 3, np.array([np.pi / 2, -1.0]), exact[:2] + 0.5 * exact[2:4]
+
+
+def _radau(rtol: float) -> tuple[float, float]:
+    a, start, exact = _reduced()
+    begun = time.perf_counter()
+    run = solve_ivp(
+        lambda t, y: [y[1], -a * np.cos(y[0])], (0, _END), start, method="Radau", rtol=rtol, atol=rtol * 1e-2
+    )
+    seconds = time.perf_counter() - begun
+    phi = run.y[0, -1]
+    return float(np.linalg.norm(np.array([np.cos(phi), np.sin(phi)]) - exact)), seconds
+
+
+def _idas(rtol: float) -> tuple[float, float]:
+    """As a pendulum of one point in Cartesian coordinates, index 1: IDAS takes no more."""
+    a, start, exact = _reduced()
+    x, lam = ca.SX.sym("x", 4), ca.SX.sym("lam")
+    rhs = ca.vertcat(x[2], x[3], -lam * x[0], -a - lam * x[1])
+    hidden = x[2] ** 2 + x[3] ** 2 - a * x[1] - lam * (x[0] ** 2 + x[1] ** 2)
+    options = {"reltol": rtol, "abstol": rtol * 1e-2, "max_num_steps": 1_000_000}
+    solver = ca.integrator("idas", "idas", {"x": x, "z": lam, "ode": rhs, "alg": hidden}, 0, _END, options)
+    phi, rate = start
+    x0 = [np.cos(phi), np.sin(phi), -rate * np.sin(phi), rate * np.cos(phi)]
+    z0 = x0[2] ** 2 + x0[3] ** 2 - a * x0[1]
+    begun = time.perf_counter()
+    end = np.array(solver(x0=x0, z0=z0)["xf"]).ravel()
+    return float(np.linalg.norm(end[:2] - exact)), time.perf_counter() - begun
