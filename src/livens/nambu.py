@@ -10,18 +10,21 @@ import casadi as ca
 import numpy as np
 
 from livens import math as m
+from livens.descriptor import Descriptor, DescriptorModel
 from livens.element import ModelFunction
 from livens.errors import InputError, ModelError
+from livens.model import InitialState, initial_numbers, only
 from livens.parameters import Namespace, Parameters
 from livens.reading import Reader, names_of, vector_of
 
 
-class Nambu:
+class Nambu(DescriptorModel):
     """``x_i' = eps_{i j1 .. j(n-1)} dH_1/dx_j1 .. dH_{n-1}/dx_j(n-1)`` (S003 paper IV, eq. 1.1).
 
     In space this is ``x' = grad H_1 x grad H_2``, in the plane Hamilton's equations for ``(q, p)``. All Hamiltonians
     are constant along the motion, and volumes are preserved. `states` are names or a number; each Hamiltonian is a
-    function that names what it needs among ``x k``.
+    function that names what it needs among ``x k``. A run watches them as ``H1``, ``H2`` and so on, or by names of
+    their own if they are given in a dict.
 
     >>> import livens as lv
     >>> top = lv.Nambu(
@@ -33,11 +36,13 @@ class Nambu:
     array([-0.5,  1.5, -1. ])
     """
 
+    kind = "Nambu"
+
     def __init__(
         self,
         states: str | int | Sequence[str],
         *,
-        hamiltonians: Sequence[ModelFunction],
+        hamiltonians: Sequence[ModelFunction] | Mapping[str, ModelFunction],
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
         self.coordinates = names_of("states", states, "x")
@@ -45,6 +50,9 @@ class Nambu:
         self.shared = Parameters(parameters)
         if self.n < 2:
             raise InputError(f"a Nambu system needs at least two states, got {self.n}")
+        names: Sequence[str] = ()
+        if isinstance(hamiltonians, Mapping):
+            names, hamiltonians = list(hamiltonians), list(hamiltonians.values())
         if not isinstance(hamiltonians, Sequence) or not all(callable(f) for f in hamiltonians):
             raise ModelError(f"hamiltonians must be a list of functions, got {hamiltonians!r}")
         if len(hamiltonians) != self.n - 1:
@@ -58,20 +66,26 @@ class Nambu:
         for i, H in enumerate(self.hamiltonians):
             if not ca.depends_on(H, self.x):
                 raise ModelError(f"Hamiltonian {i + 1} does not depend on the state, so nothing moves")
+        self.symmetries = dict(
+            zip(names or [f"H{i + 1}" for i in range(self.n - 1)], self.hamiltonians, strict=True)
+        )
 
-    # -- parameters ---------------------------------------------------------------------------------------------------
+    # -- as a run sees it ---------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def descriptor(self) -> Descriptor:
+        rate = ca.SX.sym("xdot", self.n)
+        return Descriptor(self.x, rate, ca.SX.sym("t"), self.k, ca.densify(rate - self.field))
+
     @property
-    def parameters(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return self.shared.plain()
+    def observables(self) -> Mapping[str, Any]:
+        return self.symmetries
 
-    @property
-    def parameter_count(self) -> int:
-        return self.shared.size
-
-    def parameter_vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
-        """All parameters as the compiled step reads them."""
-        return self.shared.changed(changes or {}).vector()
+    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+        only(given, ("x0",), "Nambu system")
+        x = initial_numbers("x0", given.get("x0"), self.n, "state")
+        if not np.all(np.isfinite(np.array(self.function(self.field)(x, k)))):
+            raise InputError("the Hamiltonians cannot be differentiated at the initial values: the result is not finite")
+        return InitialState(t0, {"x": x})
 
     # -- what follows from the Hamiltonians ---------------------------------------------------------------------------
     @functools.cached_property

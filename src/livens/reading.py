@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from livens import math as m
@@ -41,7 +42,7 @@ def shaped(role: str, value: Any, shape: tuple[int | None, ...]) -> Any:
         items = m.array(value)
         fits = len(items.shape) == len(shape) and all(w in (None, s) for s, w in zip(items.shape, shape, strict=True))
         if fits and value is not None:
-            return m.expression(items if shape else items.item())
+            return m.expression(items if shape else items.item()) if items.size else ca.SX(*items.shape)
         got = f"an array of shape {items.shape}"
     except (TypeError, ValueError):
         got = f"{type(value).__name__} {value!r}"

@@ -155,12 +155,12 @@ def _joined(
     """Insert ``u = M^T lam + F u_e``, then the solution for the last `solvable` lam: two congruences of Gamma and W."""
     s = both.structure
     n, rows = s.x.numel(), relations.M.shape[0]
-    own, mixed = relations.N @ relations.M.T, ca.DM(relations.N @ F)
+    passed, lost = relations.own()
+    mixed = ca.DM(relations.N @ F)
     T = ca.diagcat(ca.DM.eye(n), ca.horzcat(ca.DM(relations.M.T), ca.DM(F)))
-    lossless = np.abs(own + own.T) <= ZERO * np.abs(relations.N) @ np.abs(relations.M.T)
-    lost = ca.diagcat(ca.SX(n, n), np.where(lossless, 0.0, (own + own.T) / 2), ca.SX(F.shape[1], F.shape[1]))
-    skew = ca.blockcat([[ca.DM((own.T - own) / 2), -mixed], [mixed.T, ca.DM(F.shape[1], F.shape[1])]])
-    Gamma, W = _congruent(s.Gamma, T, ca.diagcat(ca.SX(n, n), skew)), _congruent(s.W, T, lost)
+    skew = ca.blockcat([[-ca.DM(passed), -mixed], [mixed.T, ca.DM(F.shape[1], F.shape[1])]])
+    Gamma = _congruent(s.Gamma, T, ca.diagcat(ca.SX(n, n), skew))
+    W = _congruent(s.W, T, ca.diagcat(ca.SX(n, n), ca.DM(lost), ca.SX(F.shape[1], F.shape[1])))
     kept = rows - solvable
     if solvable:
         T = _solution(Gamma - W, list(range(n + kept, n + rows)))

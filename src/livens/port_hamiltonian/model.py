@@ -221,7 +221,8 @@ class PortHamiltonian(DescriptorModel):
     def observables(self) -> Mapping[str, Any]:
         """Powers, inputs and outputs, by name."""
         d = self.descriptor
-        return {"dissipated_power": d.dissipated, "supplied_power": d.supplied, "input": d.u, "output": d.y}
+        powers = {"dissipated_power": d.dissipated, "supplied_power": d.supplied}
+        return powers | ({"input": d.u, "output": d.y} if self.m else {})
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
         only(given, ("x0",), "port-Hamiltonian system")

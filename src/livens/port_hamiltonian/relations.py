@@ -38,6 +38,14 @@ class Relations:
                 f"{values[0]:.3g} and must be positive semidefinite; check the signs of M and N"
             )
 
+    def own(self) -> tuple[np.ndarray, np.ndarray]:
+        """``N M^T`` as a skew part, that passes power on, and a semidefinite one, that loses it; free of rounding."""
+        product, size = self.N @ self.M.T, np.abs(self.N) @ np.abs(self.M.T)
+        values, vectors = np.linalg.eigh((product + product.T) / 2)
+        loses = values > ZERO * size.max(initial=0.0)
+        lost = (vectors[:, loses] * values[loses]) @ vectors[:, loses].T
+        return (product - product.T) / 2, lost
+
     def combination(self, w: np.ndarray) -> str:
         """The ports in a combination of the relations, in words."""
         return self._ports_in(w @ self.M, w @ self.N)

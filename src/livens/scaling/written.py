@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 
 from livens import math as m
-from livens.element import ModelFunction, _argument_names
+from livens.element import ModelFunction, argument_names
 from livens.errors import InputError
 from livens.hamiltonian import Hamiltonian
 from livens.nambu import Nambu
@@ -83,7 +83,7 @@ def written(function: ModelFunction) -> Scaling:
     """
     if not callable(function):
         raise InputError(f"a scaling must be a function of q, p, T, V, x or k, got {function!r}")
-    names = set(_argument_names("scaling", function, "", "qpTVxk"))
+    names = set(argument_names("scaling", function, "", "qpTVxk"))
     if names & set("TV"):
         if not names <= set("TVk"):
             raise InputError("a scaling is a function of T and V, or of the state, not of both")
