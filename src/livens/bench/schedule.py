@@ -10,11 +10,14 @@ import livens
 from livens.bench.case import Case, Say
 from livens.bench.core import one_core
 from livens.bench.four_bar import FourBar
+from livens.bench.kepler import Kepler
 from livens.bench.memory import LongRun
 from livens.bench.pendulum import Pendulum
 from livens.bench.report import Report
 from livens.bench.scaling import Scaling
 from livens.bench.startup import FirstStep, Help
+from livens.bench.variants import Variants
+from livens.bench.work_precision import WorkPrecision
 from livens.errors import InputError
 
 
@@ -22,7 +25,9 @@ def run(rounds: int, say: Say) -> Report:
     """All cases, one after the other and then all over again, so that a busy minute of the machine hits them alike."""
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
-    cases: list[Case] = [FourBar(), Pendulum(), Scaling(), FirstStep(), LongRun(), Help()]
+    cases: list[Case] = [
+        FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep(), LongRun(), Help(),
+    ]  # fmt: skip
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

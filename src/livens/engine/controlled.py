@@ -46,7 +46,7 @@ class Control:
 def advance_controlled(
     kernels: tuple[int, int, int, int, int], error: int, steps: int, control: np.ndarray, flow: np.ndarray,
     t_end: float, c: np.ndarray, Z: np.ndarray, X: np.ndarray, T: np.ndarray, scale: np.ndarray, r: np.ndarray,
-    dx: np.ndarray, iterations: np.ndarray, estimate: np.ndarray, slow: int,
+    dx: np.ndarray, iterations: np.ndarray, estimate: np.ndarray, slow: int, kinds: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
     """As `loop.advance`, with steps of their own size; ``T[s+1]`` is where step s ends.
 
@@ -70,7 +70,7 @@ def advance_controlled(
                 h = t_end - t
             equal = flow[3] >= PAST and h == flow[4]
             c[0], c[1] = h, t
-            smooth = equal and extrapolate(X, s, x)
+            smooth = equal and extrapolate(X, s, x, kinds)
             if not smooth:
                 for i in range(x.size):
                     x[i] = X[s + PAST - 1, i]
@@ -145,7 +145,7 @@ class ControlledStepper(FusedStepper):
             kernels = (self._newton[self.order], self._residual, self._floor, self._end, self._guess)
             status, taken = advance_controlled(
                 kernels, self._error, steps - done, self.control.numbers, flow, self.t_end, c, Z[done:], X[done:],
-                T[done:], scale, r, dx, iterations[done:], self._estimate, slow,
+                T[done:], scale, r, dx, iterations[done:], self._estimate, slow, self.equations.kind_sizes,
             )  # fmt: skip
             if taken:
                 done, tried, slow = done + taken, {self.order}, loop.SLOW_ITERATIONS

@@ -35,6 +35,7 @@ class StepEquations:
     noise: ca.Function | None = None  # as `roundoff`, if that is known from the parts; else it is derived
     inside: Any = None  # (theta, state at t + theta h) if the scheme has a formula within the step
     error: Any = None  # (estimated errors, what they are measured against) if the scheme estimates its own
+    onward: Any = None  # a linear function of x: what of the next step's unknowns follows from those of this one
 
     def __post_init__(self) -> None:
         """Native code trusts these sizes: a wrong one would write beyond its arrays."""
@@ -45,6 +46,7 @@ class StepEquations:
             "guess": (self.guess.numel(), self.size),
             "jacobian": (self.jacobian.numel(), len(self.rows)),
             "kinds": (sum(self.kinds), self.size),
+            "onward": (self.size if self.onward is None else self.onward.numel(), self.size),
         }
         for name, (found, needed) in wrong.items():
             if found != needed:
@@ -53,6 +55,11 @@ class StepEquations:
     @property
     def size(self) -> int:
         return int(self.x.numel())
+
+    @functools.cached_property
+    def kind_sizes(self) -> np.ndarray:
+        """`kinds` for the compiled loop."""
+        return np.array(self.kinds, dtype=np.int64)
 
     @property
     def arguments(self) -> list[Any]:

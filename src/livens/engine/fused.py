@@ -6,7 +6,15 @@ import numpy as np
 
 from livens.engine import loop
 from livens.engine.equations import StepEquations
-from livens.engine.kernels import Order, end_kernel, floor_kernel, guess_kernel, newton_kernel, residual_kernel
+from livens.engine.kernels import (
+    Order,
+    end_kernel,
+    floor_kernel,
+    guess_kernel,
+    newton_kernel,
+    onward_kernel,
+    residual_kernel,
+)
 from livens.engine.loop import PAST
 from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.reference import ReferenceStepper
@@ -28,6 +36,7 @@ class FusedStepper:
         self.reference = ReferenceStepper(equations)
         self._residual, self._end = residual_kernel(equations), end_kernel(equations)
         self._floor, self._guess = floor_kernel(equations), guess_kernel(equations)
+        self._onward = onward_kernel(equations)
         self._newton: dict[Order, int] = {}
         self.order = self._first_order(x, z, c, c if typical is None else typical)
         # no steps: this only makes the compiled loop ready, which takes seconds the first time on a machine
@@ -102,8 +111,9 @@ class FusedStepper:
         kernels = (self._newton[self.order], self._residual, self._floor, self._end, self._guess)
         r = np.empty(self.equations.size + 1)
         status, taken, _ = loop.advance(
-            kernels, steps, first, h, t0, c, Z, X, scale, r, dx, iterations, slow, limit.entry, limit.value
-        )
+            kernels, self._onward, steps, first, h, t0, c, Z, X, scale, r, dx, iterations, slow, limit.entry,
+            limit.value, self.equations.kind_sizes,
+        )  # fmt: skip
         return status, taken
 
     def _other_order(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, tried: set[Order]) -> Order | None:

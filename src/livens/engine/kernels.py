@@ -62,6 +62,14 @@ def guess_kernel(equations: StepEquations) -> int:
 
 
 @functools.lru_cache(maxsize=256)
+def onward_kernel(equations: StepEquations) -> int:
+    """What of the next unknowns follows from those of a step -> out; 0 if the scheme says nothing."""
+    if equations.onward is None:
+        return 0
+    return simple_kernel(ca.Function("onward", equations.arguments, [equations.onward]), "onward")
+
+
+@functools.lru_cache(maxsize=256)
 def floor_kernel(equations: StepEquations) -> int:
     """Reciprocal of the round-off bound of every residual entry -> out; reads the last correction from r."""
     return simple_kernel(floor_function(equations), "floor", effort=_SELDOM)

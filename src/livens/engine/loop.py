@@ -45,16 +45,38 @@ def call(typingctx: Any, address: Any, x: Any, z: Any, c: Any, r: Any, out: Any)
 
 
 @nb.njit(cache=True, nogil=True)
-def extrapolate(X: np.ndarray, s: int, x: np.ndarray) -> bool:
+def extrapolate(X: np.ndarray, s: int, x: np.ndarray, kinds: np.ndarray) -> bool:
     """The unknowns of the next step from those of the last five: exact for cubics and for alternating signs.
 
     Multipliers of energy-momentum schemes carry round-off that changes its sign in every step; the root -1 in
     ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Returns whether it can be trusted: where steps are
-    long, it differs from the linear one, ``x4 + x3 - x2``, by as much as the unknowns changed.
+    long, it differs from the linear one, ``x4 + x3 - x2``, by as much as the unknowns changed. That is asked of each
+    kind of unknowns by itself (`kinds` says how many there are of each): multipliers may be larger by far.
     """
+    smooth, start = True, 0
+    for kind in kinds:
+        bend, change = 0.0, 0.0
+        for i in range(start, start + kind):
+            x[i] = 3.0 * (X[s + 4, i] + X[s + 1, i]) - 2.0 * (X[s + 3, i] + X[s + 2, i]) - X[s, i]
+            bend = max(bend, abs(x[i] - (X[s + 4, i] + X[s + 3, i] - X[s + 2, i])))
+            change = max(change, abs(X[s + 4, i] - X[s + 3, i]))
+        smooth, start = smooth and bend <= BENT * change, start + kind
+    return smooth
+
+
+@nb.njit(cache=True, nogil=True)
+def extrapolate_onward(onward: int, X: np.ndarray, s: int, x: np.ndarray, z: int, c: int, work: np.ndarray) -> bool:
+    """As `extrapolate`, where a scheme knows more: A x of its unknowns x are carried on to the next step.
+
+    What is left, ``d_n = x_n - A x_(n-1)``, is smaller and as smooth. It is extrapolated from the last four steps by
+    ``d4 = 2 (d3 - d1) + d0``: exact for parabolas and for alternating signs.
+    """
+    for i in range(x.size):
+        work[0, i] = X[s + 4, i] - 2.0 * (X[s + 3, i] - X[s + 1, i]) - X[s, i]
+    call(onward, work[0].ctypes.data, z, c, work[1].ctypes.data, work[1].ctypes.data)
     bend, change = 0.0, 0.0
     for i in range(x.size):
-        x[i] = 3.0 * (X[s + 4, i] + X[s + 1, i]) - 2.0 * (X[s + 3, i] + X[s + 2, i]) - X[s, i]
+        x[i] = 2.0 * (X[s + 4, i] - X[s + 2, i]) + X[s + 1, i] + work[1, i]
         bend = max(bend, abs(x[i] - (X[s + 4, i] + X[s + 3, i] - X[s + 2, i])))
         change = max(change, abs(X[s + 4, i] - X[s + 3, i]))
     return bend <= BENT * change
@@ -72,13 +94,18 @@ def scaled(r: np.ndarray, scale: np.ndarray) -> float:
 
 
 @nb.njit(cache=True, nogil=True)
-def settled(worst: float, last: float, iteration: int) -> bool:
-    """Whether a scaled residual is round-off and nothing else.
+def settled(worst: float, last: float, before: float, iteration: int) -> bool:
+    """Whether a scaled residual is round-off and nothing else; `last` and `before` are those of the corrections before.
 
     The bound is on the safe side: where Newton's method came from afar, a residual just below it may still be what is
-    left of the error, and one more correction shows. An extrapolated guess that needs but one was close enough.
+    left of the error, and one more correction shows. That is not needed where quadratic convergence, ``r_i = C
+    r_{i-1}^2`` with the C of the correction before, leaves far less than the bound. An extrapolated guess that needs
+    but one correction was close enough.
     """
-    return worst <= 1.0 and (iteration == 1 or worst <= SMALL or worst > 0.25 * last)
+    if not worst <= 1.0:
+        return False
+    quadratic = last < before and last * (last / before) ** 2 <= SMALL
+    return iteration == 1 or worst <= SMALL or worst > 0.25 * last or quadratic
 
 
 @nb.njit(cache=True, nogil=True)
@@ -104,10 +131,12 @@ def solve_step(
     """Newton's method for one step, down to the round-off floor. Returns (status, corrections, scaled residual)."""
     n = x.size
     px, pr, pdx, pscale = x.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data
-    last, stalls = np.inf, 0
+    last, before, stalls = np.inf, np.inf, 0
     for iteration in range(1, MOST_ITERATIONS + 1):
         call(newton, px, z, c, pr, pdx)
         growth = r[n]
+        if iteration == 1:
+            first = scaled(r, scale)
         for i in range(n):
             x[i] -= dx[i]
         call(residual, px, z, c, pr, pdx)
@@ -118,7 +147,7 @@ def solve_step(
             worst = scaled(r, scale)
             if stalls > 1 and worst <= SHAKEN_LIMIT and shaken(residual, x, z, c, r, dx, scale):
                 return DONE, iteration, worst
-        if settled(worst, last, iteration):
+        if settled(worst, last, first if iteration == 2 else before, iteration):
             return DONE, iteration, worst
         if not worst < np.inf:
             return FAILED, iteration, worst
@@ -126,15 +155,15 @@ def solve_step(
             slow <= MOST_ITERATIONS
         ):
             return REPIVOT, iteration, worst
-        last = worst
+        before, last = last, worst
     return FAILED, MOST_ITERATIONS, last
 
 
 @nb.njit(cache=True, nogil=True)
 def advance(
-    kernels: tuple[int, int, int, int, int], steps: int, first: int, h: float, t0: float, c: np.ndarray, Z: np.ndarray,
-    X: np.ndarray, scale: np.ndarray, r: np.ndarray, dx: np.ndarray, iterations: np.ndarray, slow: int, stop: int,
-    limit: float,
+    kernels: tuple[int, int, int, int, int], onward: int, steps: int, first: int, h: float, t0: float, c: np.ndarray,
+    Z: np.ndarray, X: np.ndarray, scale: np.ndarray, r: np.ndarray, dx: np.ndarray, iterations: np.ndarray, slow: int,
+    stop: int, limit: float, kinds: np.ndarray,
 ) -> tuple[int, int, float]:  # fmt: skip
     """Take `steps` steps from state ``Z[0]``; ``X[:PAST]`` are the unknowns of the steps before, oldest first.
 
@@ -146,12 +175,13 @@ def advance(
     n = X.shape[1]
     pz, size, pc = Z.ctypes.data, Z.shape[1] * 8, c.ctypes.data
     pr, pdx, pscale = r.ctypes.data, dx.ctypes.data, scale.ctypes.data
+    work = np.empty((2, n if onward else 0))
     c[0] = h
     for s in range(steps):
         number = first + s
         c[1] = t0 + number * h
         z, x = pz + s * size, X[s + PAST]
-        smooth = extrapolate(X, s, x)
+        smooth = extrapolate_onward(onward, X, s, x, z, pc, work) if onward else extrapolate(X, s, x, kinds)
         if not smooth:
             call(guess, x.ctypes.data, z, pc, pr, x.ctypes.data)
         if number % REFRESH == 0:

@@ -39,7 +39,7 @@ class ReferenceStepper:
         for s in range(steps):
             c[0], c[1] = h, t0 + (first + s) * h
             trouble: Trouble | None = None
-            smooth = loop.extrapolate(X, s, X[s + PAST])
+            smooth = loop.extrapolate(X, s, X[s + PAST], self.equations.kind_sizes)
             own = self.equations.guess_function(Z[s], c).full().ravel()
             for guess in (X[s + PAST].copy(), own) if smooth else (own, X[s + PAST - 1]):
                 x, count, trouble, dx, scale = self.solve(guess, Z[s], c)
@@ -60,9 +60,9 @@ class ReferenceStepper:
         """Damped Newton's method for one step: (unknowns, corrections, trouble or None, last correction, scales)."""
         if not guess.size:
             return guess, 0, None, guess, guess
-        x, last, dx = guess.copy(), np.inf, np.zeros(guess.size)
+        x, last, before, dx = guess.copy(), np.inf, np.inf, np.zeros(guess.size)
         reason = f"Newton's method did not reach the round-off floor in {_MOST_ITERATIONS} corrections"
-        scale = self.scales(x, z, c)
+        first, scale = self._scaled(x, z, c, dx)
         count = stalls = 0
         for count in range(1, _MOST_ITERATIONS + 1):
             try:
@@ -77,12 +77,12 @@ class ReferenceStepper:
             if not np.isfinite(worst):
                 reason = "the equations are not finite there"
                 break
-            if loop.settled(worst, last, count):
+            if loop.settled(worst, last, first if count == 2 else before, count):
                 return x, count, None, dx, scale
             stalls += worst > 0.5 * last
             if stalls > 1 and worst <= loop.SHAKEN_LIMIT and self._shaken(x, z, c, dx, scale):
                 return x, count, None, dx, scale
-            last = worst
+            before, last = last, worst
         return x, count, self.trouble(x, z, c, dx, reason), dx, scale
 
     def scales(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import casadi as ca
 
+from livens.engine.equations import StepEquations
 from livens.schemes.base import ElementEnergies, ElementScheme, Share, State
 from livens.schemes.livens_em import LivensEM
+from livens.schemes.turning import chord_velocities, with_unit_multipliers
+from livens.system import System
 
 
 class LivensEMFull(ElementScheme):
@@ -49,6 +53,15 @@ class LivensEMFull(ElementScheme):
             supplied=share.supplied,
             dissipated=share.dissipated,
         )
+
+    def reduce(self, equations: StepEquations, system: System) -> StepEquations:
+        """Nothing is eliminated, but quaternions are guessed to turn on, with the v1 and p1 that belong to it."""
+        n = system.n
+        v_m = chord_velocities(equations, system)
+        guess = ca.vertcat(v_m, 2 * v_m - equations.z[n : 2 * n], equations.guess[2 * n :])
+        fibre = equations.residual_function(guess, equations.z, equations.c)[2 * n : 3 * n]
+        guess = ca.vertcat(guess[: 2 * n], guess[2 * n : 3 * n] + fibre, guess[3 * n :])
+        return dataclasses.replace(equations, guess=with_unit_multipliers(equations, system, guess, balance=n))
 
 
 class LivensEMReduced(LivensEM):

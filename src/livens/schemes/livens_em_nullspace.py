@@ -11,6 +11,7 @@ import numpy as np
 from livens.engine.equations import StepEquations
 from livens.schemes.base import Requirement
 from livens.schemes.livens_em import LivensEM
+from livens.schemes.turning import E, G, chord_velocity, unit_multiplier
 from livens.system import System
 
 
@@ -47,7 +48,7 @@ class LivensEMNullspace(LivensEM):
         x[kept] = rest
         for four, rate in zip(system.quaternions, w, strict=True):
             i = list(four)
-            x[i] = _mean_velocity(q0[i], rate, h)
+            x[i] = chord_velocity(q0[i], rate, h)
             v_m[i] = x[i]
         r = residual(x, equations.z, equations.c)  # with the eliminated multipliers set to zero
         rows, multipliers = [r[kept]], dict[int, Any]()
@@ -56,9 +57,9 @@ class LivensEMNullspace(LivensEM):
             i = list(four)
             q_m = q0[i] + h / 2 * v_m[i]
             # over |q_m|^2, else turning q by a full circle (q_m = 0) would count as a solution
-            rows.append(_G(q_m) @ r[i] / ca.dot(q_m, q_m))
+            rows.append(G(q_m) @ r[i] / ca.dot(q_m, q_m))
             # what is left along q_m is the constraint force: r + h lam q_m = 0
-            multipliers[number] = -ca.dot(q_m, r[i]) / (h * ca.dot(q_m, q_m))
+            multipliers[number] = unit_multiplier(q_m, r[i], h)
             turned = system.coordinates[four[0]]
             names += [f"balance of angular momentum about axis {axis} of the quaternion at {turned}" for axis in "123"]
 
@@ -70,7 +71,7 @@ class LivensEMNullspace(LivensEM):
         for number, value in multipliers.items():
             end[3 * n + 2 + number] = value
         guess = equations.guess_function(equations.z, equations.c)
-        rates = [2 * _E(q0[list(four)]) @ guess[list(four)] for four in system.quaternions]
+        rates = [2 * E(q0[list(four)]) @ guess[list(four)] for four in system.quaternions]
         velocities = sum(1 for i in kept if i < n)
         return dataclasses.replace(
             equations,
@@ -85,24 +86,3 @@ class LivensEMNullspace(LivensEM):
             row_names=tuple(names),
             noise=None,
         )
-
-
-def _mean_velocity(q0: Any, w: Any, h: Any) -> Any:
-    """``(exp(h w/2) o q0 - q0)/h`` without cancellation."""
-    square = ca.dot(w, w) * h**2  # theta^2
-    short = square < 1e-4
-    angle = ca.sqrt(ca.if_else(short, 1, square))
-    # sin(theta/2)/theta and (cos(theta/2) - 1)/theta^2, by their series where theta is short
-    sine = ca.if_else(short, 0.5 - square / 48 + square**2 / 3840, ca.sin(angle / 2) / angle)
-    cosine = ca.if_else(short, -1 / 8 + square / 384 - square**2 / 46080, -2 * (ca.sin(angle / 4) / angle) ** 2)
-    return sine * (_E(q0).T @ w) + cosine * h * ca.dot(w, w) * q0
-
-
-def _G(q: Any) -> Any:
-    """``G(q)`` of S004 (35a): ``Omega = 2 G(q) v`` is the convective angular velocity."""
-    return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
-
-
-def _E(q: Any) -> Any:
-    """``E(q)`` of S004 (35b): ``omega = 2 E(q) v`` is the spatial angular velocity."""
-    return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) + ca.skew(q[1:]))

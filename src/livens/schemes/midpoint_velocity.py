@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+import casadi as ca
+
+from livens.engine.equations import StepEquations
 from livens.schemes.base import ElementScheme, State
+from livens.schemes.turning import chord_velocities, with_unit_multipliers
+from livens.system import System
 
 
 class MidpointVelocity(ElementScheme):
@@ -29,3 +35,8 @@ class MidpointVelocity(ElementScheme):
 
     def momentum(self, old: State, x: Any, h: Any) -> Any:
         return -old.p
+
+    def reduce(self, equations: StepEquations, system: System) -> StepEquations:
+        """Nothing is eliminated, but quaternions are guessed to turn on."""
+        guess = ca.vertcat(chord_velocities(equations, system), equations.guess[system.n :, :])
+        return dataclasses.replace(equations, guess=with_unit_multipliers(equations, system, guess, balance=0))

@@ -1,0 +1,63 @@
+"""One step of a scheme as a map of coordinates and momenta, and what derivatives of it show."""
+
+import functools
+
+import numpy as np
+
+import livens as lv
+from livens.engine.reference import ReferenceStepper
+
+
+class OneStep:
+    """``(q, p) -> (q1, p1)`` of a model without constraints, solved to round-off."""
+
+    def __init__(self, model, scheme, h, t=0.0):
+        self.model, self.scheme, self.h, self.t = model, lv.schemes.get(scheme), h, t
+        self.k = model.parameter_vector()
+        self.equations = self.scheme.equations(model)
+        self.stepper = ReferenceStepper(self.equations)
+        self.phase = lv.Hamiltonian.of(model) if isinstance(model, lv.System) else model
+        self.velocity = self.phase.function(self.phase.velocity)
+
+    def __call__(self, state):
+        n, e = self.phase.n, self.equations
+        q, p = state[:n], state[n:]
+        values = {"q": q, "v": np.array(self.velocity(q, p, self.t, self.k)).ravel(), "p": p}
+        z = e.layout.vector({**values, **self.scheme.memory(self.model, values, self.k, self.t, self.h)})
+        c = np.concatenate([[self.h, self.t], self.k])
+        x, _, trouble, _, _ = self.stepper.solve(e.guess_function(z, c).full().ravel(), z, c)
+        assert trouble is None, trouble
+        end = e.end_function(x, z, c).full().ravel()
+        return np.concatenate([end[e.layout["q"]], end[e.layout["p"]]])
+
+
+def derivative(function, x, size=4e-3):
+    """By differences of order eight: errors of about 1e-11 for functions that vary over lengths of one."""
+    weights = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}
+    columns = []
+    for unit in np.eye(x.size):
+        moves = [w * (function(x + i * size * unit) - function(x - i * size * unit)) for i, w in weights.items()]
+        columns.append(functools.reduce(np.add, moves) / size)
+    return np.array(columns).T
+
+
+def symplecticity_defect(model, scheme, q, p, h, t=0.0):
+    """``|D^T J D - J|`` of one step."""
+    n = len(q)
+    D = derivative(OneStep(model, scheme, h, t), np.concatenate([q, p]))
+    J = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
+    return np.abs(D.T @ J @ D - J).max()
+
+
+def symmetry_defect(model, scheme, q, p, h, back=None):
+    """How far one is from the start after a step of size h and one of `back` (the same scheme) of size -h."""
+    start = np.concatenate([q, p])
+    there = OneStep(model, scheme, h)(start)
+    return np.abs(OneStep(model, back or scheme, -h, t=h)(there) - start).max()
+
+
+def reversibility_defect(model, scheme, q, p, h):
+    """How far one is from the start after a step, turning back, a step, and turning back again."""
+    n, start, step = len(q), np.concatenate([q, p]), OneStep(model, scheme, h)
+    turn = np.concatenate([np.ones(n), -np.ones(n)])
+    return np.abs(turn * step(turn * step(start)) - start).max()
