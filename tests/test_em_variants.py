@@ -38,7 +38,7 @@ def slightly_changed(problem, by):
 def test_one_trajectory(name):
     """At the papers' steps the variants differ by less than a relative change of 1e-12 at the start makes.
 
-    Those of the free body and the positions of the ring of bars agree to 1e-12 themselves; the heavy top amplifies more.
+    The free body, and positions of the ring of bars, agree to 1e-12 themselves; the heavy top amplifies more.
     """
     problem = lv.problems.load(name)
     run = lv.simulate(problem, scheme="livens-em")
