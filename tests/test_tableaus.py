@@ -439,7 +439,7 @@ def test_bad_numbers_of_stages(s):
 
 
 def test_lobatto_has_two_stages_at_least():
-    with pytest.raises(InputError, match="lobatto_iiic needs a whole number of stages s, at least 2, not 1"):
+    with pytest.raises(InputError, match="lobatto_iiic needs a whole number of stages s from 2, not 1"):
         tableaus.lobatto_iiic(1)
 
 

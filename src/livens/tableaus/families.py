@@ -17,12 +17,15 @@ from livens.errors import InputError
 from livens.tableaus import digits as d
 from livens.tableaus.tableau import Pair, Tableau
 
+#: More stages than this take seconds to compute, and no step of a simulation is worth them.
+MOST_STAGES = 60
+
 
 def stages(s: Any, least: int, name: str) -> int:
     """s as an int, or an error."""
     number = isinstance(s, Real) and not isinstance(s, bool) and math.isfinite(s)
-    if not number or s != int(s) or s < least:
-        raise InputError(f"{name} needs a whole number of stages s, at least {least}, not {s!r}")
+    if not number or s != int(s) or not least <= s <= MOST_STAGES:
+        raise InputError(f"{name} needs a whole number of stages s from {least} to {MOST_STAGES}, not {s!r}")
     return int(s)
 
 
