@@ -8,14 +8,19 @@ import livens as lv
 from livens.engine.reference import ReferenceStepper
 
 
+@functools.cache
+def step_of(model, scheme):
+    equations = lv.schemes.get(scheme).equations(model)
+    return equations, ReferenceStepper(equations)
+
+
 class OneStep:
     """``(q, p) -> (q1, p1)`` of a model without constraints, solved to round-off."""
 
     def __init__(self, model, scheme, h, t=0.0):
         self.model, self.scheme, self.h, self.t = model, lv.schemes.get(scheme), h, t
         self.k = model.parameter_vector()
-        self.equations = self.scheme.equations(model)
-        self.stepper = ReferenceStepper(self.equations)
+        self.equations, self.stepper = step_of(model, scheme)
         self.phase = lv.Hamiltonian.of(model) if isinstance(model, lv.System) else model
         self.velocity = self.phase.function(self.phase.velocity)
 

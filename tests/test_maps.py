@@ -9,12 +9,12 @@ from conftest import measured_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
-from stepping import OneStep, reversibility_defect, symmetry_defect, symplecticity_defect
 
 import livens as lv
 from livens import math as m
 from livens.errors import InputError
 from livens.graph.divisions import one_division
+from stepping import OneStep, reversibility_defect, symmetry_defect, symplecticity_defect
 
 seeds = st.integers(0, 10**6)
 few = settings(max_examples=8, deadline=None)
@@ -114,10 +114,7 @@ def test_special_cases_are_equal_to_round_off(seed):
         ("theta:0.5", "trapezoidal"),
         ("theta:0", "explicit-euler"),
         ("theta:1", "implicit-euler"),
-        ("semi-explicit:0.5,0.5", "implicit-midpoint"),
     ]:
-        if one.startswith("semi") and lv.schemes.get(one).missing(model):
-            continue  # that needs a constant mass, see tests/test_semi_explicit.py
         there = OneStep(model, one, h)(state), OneStep(model, other, h)(state)
         assert there[0] == pytest.approx(there[1], abs=1e-14), (one, other)
 
@@ -155,6 +152,18 @@ def test_explicit_schemes_solve_nothing():
     assert lv.schemes.get("variational:0").equations(mixed()).size == 2
     assert lv.schemes.get("variational:1").equations(mixed()).size == 2
     assert lv.schemes.get("variational:0.3").equations(mixed()).size == 4
+
+
+def test_how_often_forces_are_evaluated():
+    """The one exponential of the model is its force: it can be counted in the compiled step."""
+    model = lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, potential=lambda q: m.exp(q[0]))
+    for scheme, times in {
+        "stormer-verlet": 1, "strang": 1, "symplectic-euler": 1, "variational:1": 1, "variational-sym:0": 2,
+        "explicit-euler": 1, "heun": 2, "explicit-midpoint": 2, "yoshida-4:stormer-verlet": 3,
+    }.items():  # fmt: skip
+        e = lv.schemes.get(scheme).equations(model).end_function
+        assert sum(e.instruction_id(i) == ca.OP_EXP for i in range(e.n_instructions())) == times
+        assert getattr(lv.schemes.get(scheme), "evaluations", 1) == times
 
 
 # -- orders -------------------------------------------------------------------------------------------------------
@@ -264,8 +273,7 @@ def test_the_balance_of_work_closes_with_the_order_of_the_scheme(scheme):
         energy = run.observe("total_energy")
         gaps.append(abs(energy[-1] - energy[0] - run.supplied_energy[-1] + run.dissipated_energy[-1]))
         assert np.all(np.diff(run.dissipated_energy) > 0)  # friction always takes
-    # the last is for methods whose balance happens to be better than their motion
-    assert abs(measured_order(steps, gaps) - order) < 0.1 or measured_order(steps, gaps) > order + 0.1
+    assert measured_order(steps, gaps) > order - 0.1  # some balances are better than the motion
 
 
 @pytest.mark.parametrize("scheme", ["stormer-verlet", "strang"])
@@ -360,22 +368,27 @@ def test_local_errors_of_both_eulers_are_alike_but_not_the_global_ones():
 
 # -- problem 15: the rotor near resonance (S003 2.1.3, paper I) ----------------------------------------------------
 def test_geometric_schemes_keep_the_beat_and_the_others_lose_it():
-    """Beats of the exact motion have period 2 pi/0.02 and amplitude 5.15; h = 0.2 up to t = 1000."""
-    problem, free, size = lv.problems.load("rotor"), {}, {}
-    c = 0.1 * 1.02**2 / (1.02**2 - 1)
-    assert 2 * c == pytest.approx(5.15, abs=0.01)
-    for scheme in ("strang", "implicit-midpoint", "stormer-verlet", "heun", "implicit-extrapolation"):
-        run = lv.simulate(problem, scheme=scheme, h=0.2, t_end=1000.0)
-        late = np.abs(run.q[run.t > 1000 - 2 * np.pi / 0.02])
-        size[scheme] = late.max()
-        # minima of the amplitude over one turn: nothing is left there only if the free part has kept its size
-        turn = 31
-        amplitude = np.array([np.abs(run.q[i : i + turn, 0]).max() for i in range(3400, 5000 - turn)])
-        free[scheme] = amplitude.min() / amplitude.max()
+    """h = 0.2 up to t = 1000: three beats of the exact motion, of period 2 pi/0.02 = 314 and amplitude 5.15."""
+    problem = lv.problems.load("rotor")
+
+    def beats(q):
+        """Smallest and largest amplitude over one turn, in each of the three beats."""
+        turn = np.array([np.abs(q[i : i + 31, 0]).max() for i in range(len(q) - 31)])
+        return np.array([(part.min(), part.max()) for part in (turn[:1600], turn[1600:3200], turn[3369:])])
+
+    found = {
+        scheme: beats(lv.simulate(problem, scheme=scheme, h=0.2, t_end=1000.0).q)
+        for scheme in ("strang", "implicit-midpoint", "stormer-verlet", "heun", "implicit-extrapolation")
+    }
+    exact = beats(np.array([problem.reference(0.2 * i)["q"] for i in range(5001)]))
+    assert exact[:, 1] == pytest.approx([5.15] * 3, abs=0.01)
     for scheme in ("strang", "implicit-midpoint", "stormer-verlet"):
-        assert free[scheme] < 0.15 and 4.0 < size[scheme] < 6.5
-    assert size["heun"] > 6.8 and size["implicit-extrapolation"] < 3.2  # grown like e^1; the forced part alone
-    assert free["implicit-extrapolation"] > 0.7  # no beat any more
+        # off by what their frequency is off: h^2/24 or h^2/12 of the 0.02 that it differs from the drive
+        assert np.all(np.abs(found[scheme][:, 1] / 5.15 - 1) < 0.2)
+        assert np.ptp(found[scheme][:, 1]) < 0.01 and np.all(found[scheme][:, 0] < 0.05 * found[scheme][:, 1])
+    heun, extrapolated = found["heun"], found["implicit-extrapolation"]
+    assert np.all(np.diff(heun[:, 1]) > 1) and heun[2, 1] > 2 * 5.15  # grows
+    assert extrapolated[2, 0] > 0.6 * extrapolated[2, 1]  # hardly beats any more
     steps = [0.1 / 2**i for i in range(4)]
     for scheme in ("strang", "implicit-midpoint", "heun", "implicit-extrapolation"):
         found = [

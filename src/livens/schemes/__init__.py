@@ -16,8 +16,9 @@ from typing import Any
 
 from livens.errors import InputError, suggestion
 from livens.schemes.base import Scheme
+from livens.schemes.composition import compose
 
-__all__ = ["Scheme", "all", "fitting", "get", "require"]
+__all__ = ["Scheme", "all", "compose", "fitting", "get", "require"]
 
 #: What may stand for the parts of a family's name in brackets; anything else is a number.
 _WHOLE, _NAME, _NUMBER = r"(\d+)", r"(.+)", r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from livens.dynamics import dynamics
 from livens.engine.equations import StepEquations
+from livens.errors import ModelError
+from livens.graph.divisions import one_division
 from livens.hamiltonian import Hamiltonian
 from livens.layout import Layout
 from livens.schemes.base import Scheme
@@ -26,8 +29,6 @@ class Step:
     rows: Sequence[Any] = ()  # as many as there are unknowns; none if the step is explicit
     supplied: Any = 0.0  # work of forces in this step
     dissipated: Any = 0.0
-    inside: Any = None  # a function of theta: parts of the state at that part of the step
-    error: Any = field(default=None)
 
 
 class Phase:
@@ -39,7 +40,8 @@ class Phase:
 
     def _call(self, name: str, expression: Any, symbols: Sequence[Any], arguments: Sequence[Any]) -> Any:
         if name not in self._functions:
-            self._functions[name] = ca.Function(name, [*symbols, self.model.k], [ca.densify(expression())])
+            made = ca.Function(name, [*symbols, self.model.k], [ca.densify(expression())])
+            self._functions[name] = one_division(made)
         return self._functions[name](*arguments, self.k)
 
     def H(self, q: Any, p: Any, t: Any) -> Any:
@@ -76,6 +78,24 @@ class Phase:
         m = self.model
         return self._call("F", lambda: m.F, [m.q, m.v, m.t], [q, v, t])
 
+    def force(self, q: Any, v: Any, t: Any) -> Any:
+        """All forces of a separable Hamiltonian: ``-V' + F``."""
+        return self.F(q, v, t) - self.V_q(q, t)
+
+    def work(self, q: Any, p: Any, v: Any, t: Any) -> tuple[Any, Any]:
+        """The power that forces and moving potentials supply, and the power that friction takes.
+
+        Only a system says what is friction; of other models everything counts as supplied.
+        """
+        m = self.model
+        friction = ca.SX(0)
+        if m.source is not None:
+            d = dynamics(m.source)  # a Hamiltonian of a system is written in its symbols
+            friction = ca.dot(ca.gradient(d.R, d.v), d.v)
+        power = ca.vertcat(ca.dot(m.F, m.v) + ca.gradient(m.H, m.t) + friction, friction)
+        both = self._call("work", lambda: power, [m.q, m.p, m.v, m.t], [q, p, v, t])
+        return both[0], both[1]
+
     def any(self, name: str, expression: Any, q: Any, p: Any, t: Any) -> Any:
         """Any expression of the model's symbols; the same name must mean the same expression."""
         m = self.model
@@ -89,8 +109,10 @@ class MapScheme(Scheme):
     fictive one). Those with something to solve name their `unknowns` and a first `guess` of them.
     """
 
-    models = ("Hamiltonian", "System")
+    models: tuple[str, ...] = ("Hamiltonian", "System")
     implicit = False
+    #: Whether the step needs forces that do not depend on velocities.
+    at_rest: bool = False
     #: How often a step evaluates the forces; per Newton correction, where something has to be solved.
     evaluations: int = 1
 
@@ -110,45 +132,72 @@ class MapScheme(Scheme):
         """One step of size h from the state `old`, with parts by name, at time t (in fictive time: tau)."""
         raise NotImplementedError
 
+    def explicit(self, model: Any) -> bool:
+        """Whether nothing has to be solved for this model."""
+        return not self.unknowns(phase_of(model))
+
     def missing(self, model: Any) -> list[str]:
         if isinstance(model, System):
-            if model.m:
-                return ["a system without constraints"]
-            if not model.regular_mass:
-                return ["a regular mass matrix"]
-        return super().missing(phase_of(model)) if isinstance(model, System) else super().missing(model)
+            try:
+                model = phase_of(model)
+            except ModelError:
+                return ["a system without constraints, with a regular mass matrix and an energy quadratic in v"]
+        missing = super().missing(model)
+        if not missing and self.at_rest and ca.depends_on(model.F, model.v):
+            return ["forces that do not depend on velocities"]
+        return missing
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
-        """The step as the engine takes it. Where nothing is to be solved it has no unknowns and no residual."""
-        layout = model.layout
         phase_model = phase_of(model)
-        layout = layout.with_(**self.add(phase_model))
-        sizes = Layout(**self.unknowns(phase_model))
-        x, z = ca.SX.sym("x", sizes.size), ca.SX.sym("z", layout.size)
-        c = ca.SX.sym("c", 2 + model.parameter_count)
-        h, t, k = c[0], c[1], c[2:]
-        phase = Phase(phase_model, k)
-        old, unknown = _parts(z, layout), _parts(x, sizes)
-        said = self.step(phase, old, unknown, h, t)
-        new = {name: z[layout[name]] for name in layout.sizes}
-        new |= {name: ca.SX(value) for name, value in said.new.items()}
-        time = new["t"] if "t" in layout else t + h
-        new["v"] = phase.H_p(new["q"], new["p"], time)
-        new["supplied_energy"] = old.supplied_energy + said.supplied
-        new["dissipated_energy"] = old.dissipated_energy + said.dissipated
-        residual = ca.densify(ca.vertcat(*said.rows)) if said.rows else ca.SX(0, 1)
-        jacobian = ca.jacobian(residual, x)
-        rows, columns = jacobian.sparsity().get_triplet()
-        guess = self.guess(phase, old, h, t)
-        return StepEquations(
-            x=x, z=z, c=c, residual=residual,
-            rows=np.array(rows, dtype=np.int64), columns=np.array(columns, dtype=np.int64),
-            jacobian=ca.SX(jacobian.nz[:]) if rows else ca.SX(0, 1),
-            end=ca.densify(ca.vertcat(*(new[name] for name in layout.sizes))),
-            guess=ca.densify(ca.vertcat(*(guess[name] for name in sizes.sizes))) if sizes.size else ca.SX(0, 1),
-            kinds=tuple(sizes.sizes.values()), layout=layout,
-            row_names=tuple(f"equation for {name}[{i}]" for name, size in sizes.sizes.items() for i in range(size)),
-        )  # fmt: skip
+        layout = model.layout.with_(**self.add(phase_model))
+
+        def write(old: Any, x: Any, h: Any, t: Any, k: Any) -> Written:
+            phase = Phase(phase_model, k)
+            said = self.step(phase, old, x, h, t)
+            new = {**vars(old), **said.new}
+            new["v"] = phase.H_p(new["q"], new["p"], new["t"] if "t" in layout else t + h)
+            new["supplied_energy"] += said.supplied
+            new["dissipated_energy"] += said.dissipated
+            return new, said.rows, self.guess(phase, old, h, t)
+
+        return map_equations(layout, Layout(**self.unknowns(phase_model)), model.parameter_count, write)
+
+
+#: The state at the end of a step by name, rows, and a guess of the unknowns by name.
+Written = tuple[Mapping[str, Any], Sequence[Any], Mapping[str, Any]]
+
+
+def map_equations(
+    layout: Layout, unknowns: Layout, parameter_count: int, write: Callable[[Any, Any, Any, Any, Any], Written]
+) -> StepEquations:
+    """A step as the engine takes it. Where nothing is to be solved it has no unknowns and no residual.
+
+    `write` is given the old state and the unknowns, by name, and h, t, k.
+    """
+    x, z = ca.SX.sym("x", unknowns.size), ca.SX.sym("z", layout.size)
+    c = ca.SX.sym("c", 2 + parameter_count)
+    new, equations, guess = write(_parts(z, layout), _parts(x, unknowns), c[0], c[1], c[2:])
+    residual = ca.densify(ca.vertcat(*equations)) if equations else ca.SX(0, 1)
+    jacobian = ca.jacobian(residual, x)
+    rows, columns = jacobian.sparsity().get_triplet()
+    return StepEquations(
+        x=x, z=z, c=c, residual=residual,
+        rows=np.array(rows, dtype=np.int64), columns=np.array(columns, dtype=np.int64),
+        jacobian=ca.SX(jacobian.nz[:]) if rows else ca.SX(0, 1),
+        end=ca.densify(ca.vertcat(*(new[name] for name in layout.sizes))),
+        guess=ca.densify(ca.vertcat(*(guess[name] for name in unknowns.sizes))) if unknowns.size else ca.SX(0, 1),
+        kinds=tuple(unknowns.sizes.values()), layout=layout,
+        row_names=tuple(f"equation for {name}[{i}]" for name, size in unknowns.sizes.items() for i in range(size)),
+    )  # fmt: skip
+
+
+def digits(number: float) -> str:
+    """A number as it stands in the name of a scheme: short, and read back as the same.
+
+    >>> digits(0.5), digits(1.0), digits(1 / 3)
+    ('0.5', '1', '0.3333333333333333')
+    """
+    return short if float(short := f"{number:g}") == number else repr(number)
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,12 +1,15 @@
-"""Symplectic Euler for constrained systems."""
+"""Symplectic Euler, also for constrained systems."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import casadi as ca
 
+from livens.engine.equations import StepEquations
 from livens.schemes.base import ElementEnergies, ElementScheme, Share, State
+from livens.schemes.variational import Variational
 
 
 class SymplecticEuler(ElementScheme):
@@ -17,7 +20,8 @@ class SymplecticEuler(ElementScheme):
         p1      = D_2 L(q0, v)
         0       = g(q1)
 
-    The unknown velocity v is that of the interval; it is reported as the velocity at its end.
+    The unknown velocity v is that of the interval; it is reported as the velocity at its end. On models in Hamilton's
+    form, and wherever nothing has to be solved, this is `variational:0`: a kick, then a drift.
     """
 
     name = "symplectic-euler"
@@ -29,6 +33,13 @@ class SymplecticEuler(ElementScheme):
     source = "S001 (41) with gam = 0, S003 2.6.4"
     unknowns = ("v",)
     multipliers = ("lam",)
+    models = ("System", "Hamiltonian")
+
+    def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        kicked = Variational(0.0)
+        if model.kind == "Hamiltonian" or (not model.m and not kicked.missing(model) and kicked.explicit(model)):
+            return kicked.equations(model)
+        return super().equations(model, dropped)
 
     def guess(self, old: State) -> list[Any]:
         return [old.v]

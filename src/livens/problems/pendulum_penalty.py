@@ -1,0 +1,26 @@
+"""A pendulum whose rod is a stiff spring (S003 paper V, 6.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.hamiltonian import Force, Hamiltonian
+from livens.problems import problem
+from livens.problems.problem import Problem
+
+
+@problem("pendulum-penalty", summary="a pendulum on a stiff spring, with fast oscillations", source="S003 paper V, 6.2")
+def pendulum_penalty(stiffness: float = 1e4, stretch: float = 0.01) -> Problem:
+    """``q'' = (0, -1) - stiffness (|q|^2 - 1) q``, released at rest, level, stretched; weight counts as expensive."""
+    if stiffness <= 0 or stretch <= -1:
+        raise InputError("stiffness must be greater than 0, and stretch greater than -1")
+    model = Hamiltonian(
+        "x y",
+        kinetic=lambda p: 0.5 * (p @ p),
+        potential=lambda q, k: 0.25 * k.stiffness * (q @ q - 1) ** 2,
+        forces=Force(lambda q, k: k.weight * q[1], expensive=True, conservative=True),
+        parameters=dict(stiffness=stiffness, weight=1.0),
+    )
+    start = np.array([1.0 + stretch, 0.0])
+    return Problem("pendulum-penalty", model, start, np.zeros(2), "semi-explicit:0.5,0.6", 0.01, 10.0)

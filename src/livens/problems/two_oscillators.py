@@ -1,0 +1,39 @@
+"""Two oscillators, one of them stiff and strongly damped (S003 paper V, 6.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import expm
+
+from livens.errors import InputError
+from livens.hamiltonian import Force, Hamiltonian
+from livens.problems import problem
+from livens.problems.problem import Problem
+
+
+@problem("two-oscillators", summary="two masses, a soft spring and a stiff damped one", source="S003 paper V, 6.1")
+def two_oscillators(k: float = 1.0, stiffness: float = 1e3, damping: float = 1e2) -> Problem:
+    """Unit masses; a spring `k` holds the first (expensive), the stiff spring and damper joins them (cheap)."""
+    if min(k, stiffness, damping) < 0:
+        raise InputError("k, stiffness and damping must not be negative")
+    model = Hamiltonian(
+        "q1 q2",
+        kinetic=lambda p: 0.5 * (p @ p),
+        potential=lambda q, k: 0.5 * k.stiffness * (q[0] - q[1]) ** 2,
+        forces=[
+            Force(lambda q, k: 0.5 * k.k * q[0] ** 2, expensive=True, conservative=True),
+            Force(lambda v, k: k.damping * (v[1] - v[0]) * np.array([1.0, -1.0])),
+        ],
+        parameters=dict(k=k, stiffness=stiffness, damping=damping),
+    )
+    pair = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    rates = np.block([[np.zeros((2, 2)), np.eye(2)], [-stiffness * pair - k * np.diag([1.0, 0.0]), -damping * pair]])
+    start = np.array([1.0, 1.1, 0.0, 0.0])
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        state = expm(t * rates) @ start
+        return {"q": state[:2], "v": state[2:], "p": state[2:]}
+
+    return Problem(
+        "two-oscillators", model, start[:2], start[2:], "semi-explicit:0.5,0.8", 1.0, 20.0, reference=reference
+    )

@@ -1,0 +1,161 @@
+"""Methods for comparison: of no geometry, for any model whose rates follow from its state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar
+
+import casadi as ca
+
+from livens.descriptor import DescriptorModel
+from livens.engine.equations import StepEquations
+from livens.layout import Layout
+from livens.schemes.maps import MapScheme, Phase, Written, digits, map_equations, phase_of
+
+
+class Rates:
+    """A model as ``y' = f(t, y)``, with the powers supplied and dissipated; y is (q, p), or x."""
+
+    def __init__(self, model: Any, k: Any) -> None:
+        if isinstance(model, DescriptorModel):
+            d = model.descriptor
+            rate = ca.solve(
+                ca.jacobian(d.residual, d.xdot), -ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
+            )
+            power = [ca.substitute(ca.SX(e), d.xdot, rate) for e in (d.supplied, d.dissipated)]
+            t, y, symbols, self.parts = d.t, d.x, d.k, Layout(x=int(d.x.numel()))
+        else:
+            phase_model = phase_of(model)
+            rate = ca.vertcat(phase_model.velocity, phase_model.momentum_rate)
+            q, p, v = phase_model.q, phase_model.p, phase_model.velocity
+            power = list(Phase(phase_model, phase_model.k).work(q, p, v, phase_model.t))
+            t, y, symbols = phase_model.t, ca.vertcat(q, p), phase_model.k
+            self.parts = Layout(q=phase_model.n, p=phase_model.n)
+        function = ca.Function("rates", [t, y, symbols], [ca.densify(rate), ca.vertcat(*power)])
+        self._function, self._k = function, k
+
+    def __call__(self, t: Any, y: Any) -> Any:
+        return self._function(t, y, self._k)[0]
+
+    def power(self, t: Any, y: Any) -> Any:
+        """(supplied, dissipated)."""
+        return self._function(t, y, self._k)[1]
+
+
+class Comparison(MapScheme):
+    """A Runge-Kutta method whose stages follow each other: ``k_i = f(t_i, y0 + h sum_j a_ij k_j)`` with j up to i.
+
+    ``y1 = y0 + h sum_i b_i k_i``, ``t_i = t0 + h sum_j a_ij``. The slope k_i of a stage with ``a_ii != 0`` is an
+    unknown, the others are explicit.
+    """
+
+    models = ("Hamiltonian", "System", "FirstOrder", "Nambu", "PortHamiltonian")
+    symplectic = symmetric = False
+    conserves = ()
+    #: Rows of (a_ij), and weights.
+    A: Sequence[Sequence[float]]
+    b: Sequence[float]
+
+    @property
+    def stages_to_solve(self) -> list[int]:
+        return [i for i, row in enumerate(self.A) if row[i]]
+
+    def explicit(self, model: Any) -> bool:
+        return not self.stages_to_solve
+
+    def missing(self, model: Any) -> list[str]:
+        if not isinstance(model, DescriptorModel):
+            return super().missing(model)
+        if model.kind not in self.models:
+            return [f"a model of the kind {' or '.join(self.models)}, not {model.kind}"]
+        d = model.descriptor
+        affine = not ca.depends_on(ca.jacobian(d.residual, d.xdot), d.xdot)
+        return [] if affine and model.regular_flow else ["x' to follow from x"]
+
+    def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        layout: Layout = model.layout
+        parts = Rates(model, ca.SX.zeros(model.parameter_count)).parts
+        unknowns = Layout(**{f"slope_{i + 1}": parts.size for i in self.stages_to_solve})
+
+        def write(old: Any, x: Any, h: Any, t: Any, k: Any) -> Written:
+            f = Rates(model, k)
+            y0 = ca.vertcat(*(getattr(old, name) for name in parts.sizes))
+            slopes: list[Any] = []
+            rows, work = [], ca.SX.zeros(2)
+            for i, row in enumerate(self.A):
+                solved = getattr(x, f"slope_{i + 1}", None)
+                inner = slopes if solved is None else [*slopes, solved]
+                y = y0 + h * _sum(row, inner)
+                t_i = t + sum(row) * h
+                slope = f(t_i, y)
+                rows += [] if solved is None else [solved - slope]
+                slopes.append(slope if solved is None else solved)
+                work += self.b[i] * h * f.power(t_i, y)
+            y1 = y0 + h * _sum(self.b, slopes)
+            new: dict[str, Any] = {**vars(old), **{name: y1[parts[name]] for name in parts.sizes}}
+            if "supplied_energy" in layout:
+                new["supplied_energy"] += work[0]
+                new["dissipated_energy"] += work[1]
+            if "v" in layout:
+                new["v"] = Phase(phase_of(model), k).H_p(new["q"], new["p"], t + h)
+            return new, rows, dict.fromkeys(unknowns.sizes, f(t, y0))
+
+        return map_equations(layout, unknowns, model.parameter_count, write)
+
+
+def _sum(weights: Sequence[float], vectors: Sequence[Any]) -> Any:
+    return sum((w * v for w, v in zip(weights, vectors, strict=False) if w), ca.SX(0))
+
+
+class ExplicitEuler(Comparison):
+    name, order = "explicit-euler", 1
+    summary, source = "explicit Euler: gains energy", "S003 ch. 1"
+    A, b = ((0.0,),), (1.0,)
+
+
+class ImplicitEuler(Comparison):
+    name, order, implicit = "implicit-euler", 1, True
+    summary, source = "implicit Euler: loses energy", "S003 ch. 1"
+    A, b = ((1.0,),), (1.0,)
+
+
+class Heun(Comparison):
+    """The explicit trapezoidal rule."""
+
+    name, order, evaluations = "heun", 2, 2
+    summary, source = "Heun: explicit, gains energy slowly", "S003 paper I"
+    A, b = ((0.0, 0.0), (1.0, 0.0)), (0.5, 0.5)
+
+
+class ExplicitMidpoint(Comparison):
+    name, order, evaluations = "explicit-midpoint", 2, 2
+    summary, source = "explicit midpoint rule: gains energy slowly", "S003 2.1.3"
+    A, b = ((0.0, 0.0), (0.5, 0.0)), (0.0, 1.0)
+
+
+class ImplicitExtrapolation(Comparison):
+    """``2 Psi_{h/2} Psi_{h/2} - Psi_h`` with implicit Euler steps Psi: three stages, one after the other."""
+
+    name, order, implicit = "implicit-extrapolation", 2, True
+    summary, source = "extrapolated implicit Euler: loses energy slowly", "S003 paper I"
+    A, b = ((1.0, 0.0, 0.0), (0.0, 0.5, 0.0), (0.0, 0.5, 0.5)), (-1.0, 1.0, 1.0)
+
+
+class Theta(Comparison):
+    """``y1 = y0 + h ((1-x) f(t0, y0) + x f(t1, y1))``; 0 is explicit, 1 implicit Euler, 1/2 the trapezoidal rule."""
+
+    family = "theta:<x>"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.6,),)
+    summary, source = "theta method", "S003 paper V"
+
+    def __init__(self, x: float) -> None:
+        self.name, self.implicit = f"theta:{digits(x)}", x != 0.0
+        self.symmetric = x == 0.5
+        self.order = 2 if self.symmetric else 1
+        self.A, self.b = ((0.0, 0.0), (1 - x, x)), (1 - x, x)
+
+
+class Trapezoidal(Comparison):
+    name, order, symmetric, implicit = "trapezoidal", 2, True, True
+    summary, source = "trapezoidal rule", "S003 paper V"
+    A, b = ((0.0, 0.0), (0.5, 0.5)), (0.5, 0.5)

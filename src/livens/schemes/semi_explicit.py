@@ -1,0 +1,130 @@
+"""A scheme for expensive and cheap forces: the former once per step, the latter implicitly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import casadi as ca
+import numpy as np
+
+from livens.errors import InputError
+from livens.hamiltonian import Hamiltonian
+from livens.scaling import Scaling, StiffnessEstimate, written
+from livens.schemes.base import Scheme
+from livens.schemes.maps import MapScheme, Phase, Step, digits, phase_of
+from livens.schemes.stormer_verlet import SEPARABLE
+
+
+class SemiExplicit(MapScheme):
+    """``M q'' = A + B`` with expensive forces A and cheap ones B (S003 paper V, eq. 5)::
+
+        A* = A(q0 + a h v0, v0, t0 + a h)          B* = B((1-b) z0 + b z1), z = (q, v, t)
+        q1 = q0 + h v0 + h^2/2 M^-1 (A* + B*)      p1 = p0 + h (A* + B*)
+
+    A* follows from the state at the start of the step. It is evaluated at the end of the step before and kept in the
+    state, so that no Newton correction evaluates A, and nothing differentiates it: one evaluation in every step. (A
+    shorter step at the end of a run takes the A* of a full one, which is as good in the order of the scheme.) The
+    unknown is the mean velocity ``(q1 - q0)/h``; without cheap forces, or with b = 0, nothing is solved.
+
+    Stable for ``b >= 1/2`` whatever the stiffness and the damping in B, if those of A are in the region of theorem 3.
+    Of order 2 for ``a = b = 1/2`` if A does not depend on velocities, else of order 1.
+
+    With a scaling s, steps of time are ``h = eps s`` (eq. 14). The estimate (15), `livens.scaling.stiffness_estimate`,
+    evaluates A at two more points; the largest stable eps is then 2.
+    """
+
+    family = "semi-explicit:<alpha>,<beta>"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.5, 0.5), (0.5, 0.6))
+    symplectic = symmetric = False
+    conserves = ()
+    summary, source = "expensive forces once per step, cheap ones implicit", "S003 paper V (5)"
+    requires = (SEPARABLE,)
+
+    def __init__(self, alpha: float, beta: float, scaling: Scaling | StiffnessEstimate | None = None) -> None:
+        self.alpha, self.beta, self.scaling = alpha, beta, scaling
+        self.name = f"semi-explicit:{digits(alpha)},{digits(beta)}"
+        self.order = 2 if alpha == beta == 0.5 else 1
+        self.implicit, self.fictive = beta != 0.0, scaling is not None
+        self.evaluations = 3 if isinstance(scaling, StiffnessEstimate) else 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SemiExplicit) and (self.name, self.scaling) == (other.name, other.scaling)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.scaling))
+
+    def scaled(self, scaling: Any) -> Scheme:
+        if not isinstance(scaling, (Scaling, StiffnessEstimate)):
+            if not callable(scaling):
+                wanted = "takes a scaling such as livens.scaling.stiffness_estimate(1.0)"
+                raise InputError(f"scheme '{self.name}' {wanted}, got {scaling!r}")
+            scaling = written(scaling)
+        if isinstance(scaling, StiffnessEstimate) and not self.alpha:
+            raise InputError(f"the scaling {scaling} looks ahead by alpha h, which is 0 in scheme '{self.name}'")
+        return SemiExplicit(self.alpha, self.beta, scaling)
+
+    def missing(self, model: Any) -> list[str]:
+        missing = super().missing(model)
+        if not missing and phase_of(model).inverse_mass is None:
+            return ["a constant mass matrix"]
+        return missing
+
+    def add(self, model: Hamiltonian) -> dict[str, int]:
+        return {"A": 2 * model.n + 1} | ({"t": 1, "scale": 1} if self.fictive else {})
+
+    def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+        phase, found = Phase(phase_of(model), k), {}
+        q, p = ca.DM(values["q"]), ca.DM(values["p"])
+        if self.scaling is not None:
+            # there was no step yet: look as far ahead as in the longest one
+            last = h * self.scaling.limit**-0.5 if isinstance(self.scaling, StiffnessEstimate) else h
+            scale = float(self._scale(phase, q, p, t, last))
+            if not (np.isfinite(scale) and scale > 0):
+                where = f"the scaling {self.scaling} is {scale:g} in the initial state"
+                raise InputError(f"{where}; it must be finite and greater than 0")
+            found = {"t": t, "scale": scale}
+            h *= scale
+        return {"A": np.array(self._ahead(phase, q, p, t, h)).ravel(), **found}
+
+    def unknowns(self, model: Hamiltonian) -> dict[str, int]:
+        felt = self.beta and ca.depends_on(model.B, ca.vertcat(model.q, model.v))
+        return {"mean_velocity": model.n} if felt else {}
+
+    def guess(self, phase: Phase, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+        return {"mean_velocity": old.v}
+
+    def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
+        m, n, b, new = phase.model, phase.n, self.beta, {}
+        eps, size, t = (h, h * old.scale, old.t) if self.fictive else (h, h, t)
+        A, A_free, A_rate = old.A[:n], old.A[n : 2 * n], old.A[2 * n]
+        W = ca.Function("W", [m.k], [ca.densify(m.inverse_mass)])(phase.k)
+        u = getattr(x, "mean_velocity", old.v)
+        q_b, v_b, t_b = old.q + b * size * u, old.v + 2 * b * (u - old.v), t + b * size
+        cheap = ca.Function("B", [m.q, m.v, m.t, m.k], [m.B, m.terms.F_cheap, ca.gradient(m.terms.V_cheap, m.t)])
+        B, B_free, B_rate = cheap(q_b, v_b, t_b, phase.k)
+        mean = old.v + size / 2 * (W @ (A + B))
+        rows = [u - mean] if vars(x) else []
+        u = u if vars(x) else mean
+        q, p, t = old.q + size * u, old.p + size * (A + B), t + size
+        supplied = size * (ca.dot(A_free + B_free, u) + A_rate + B_rate)
+        if self.fictive:
+            new = {"t": t, "scale": self._scale(phase, q, p, t, size)}
+            size = eps * new["scale"]
+        return Step({"q": q, "p": p, "A": self._ahead(phase, q, p, t, size), **new}, rows, supplied=supplied)
+
+    def _ahead(self, phase: Phase, q: Any, p: Any, t: Any, h: Any) -> Any:
+        """A* of a step of size h from here; that of its forces without potential; ``dV/dt`` of its potentials."""
+        m, v = phase.model, phase.T_p(p)
+        parts = ca.densify(ca.vertcat(m.A, m.terms.F_expensive, ca.gradient(m.terms.V_expensive, m.t)))
+        return ca.Function("A", [m.q, m.v, m.t, m.k], [parts])(q + self.alpha * h * v, v, t + self.alpha * h, phase.k)
+
+    def _scale(self, phase: Phase, q: Any, p: Any, t: Any, last: Any) -> Any:
+        """The scaling here, after a step of size `last`."""
+        m, size = phase.model, ca.SX.sym("h")
+        if isinstance(self.scaling, StiffnessEstimate):
+            s = self.scaling.expression(m, size, self.alpha)
+        else:
+            assert self.scaling is not None
+            s = self.scaling.expression(m)
+        return ca.Function("s", [m.q, m.p, m.v, m.t, m.k, size], [s])(q, p, phase.T_p(p), t, phase.k, last)

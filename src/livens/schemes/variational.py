@@ -1,0 +1,161 @@
+"""Variational integrators of one parameter (S003 2.6.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import casadi as ca
+
+from livens.hamiltonian import Hamiltonian
+from livens.schemes.maps import MapScheme, Phase, Step, digits
+
+
+class Variational(MapScheme):
+    """The discrete Lagrangian ``h L((1-a) q0 + a q1, (q1 - q0)/h)`` (S003 eq. 2.29), written with H::
+
+        q_a = (1-a) q0 + a q1          p_a = a p0 + (1-a) p1          t_a = t0 + a h
+        q1  = q0 + h dH/dp(q_a, p_a)   p1  = p0 + h f    f = -dH/dq(q_a, p_a) + F
+
+    Of order 2 for ``a = 1/2`` (the implicit midpoint rule), else 1; always symplectic. The unknowns are the rates
+    ``v = (q1 - q0)/h`` and f, as few of them as the model allows: for a separable H with ``a = 1``, or with ``a = 0``
+    and forces that do not depend on velocities, the step is explicit.
+    """
+
+    family = "variational:<alpha>"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.0,), (1.0,))
+    symplectic = True
+    conserves = ("momentum_maps",)
+    summary, source = "variational, one point of evaluation", "S003 (2.29)"
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha, self.name = alpha, f"variational:{digits(alpha)}"
+        self.symmetric = alpha == 0.5
+        self.order = 2 if self.symmetric else 1
+        self.implicit = alpha not in (0.0, 1.0)
+
+    def unknowns(self, model: Hamiltonian) -> dict[str, int]:
+        if model.separable:
+            explicit = self.alpha == 1.0 or (self.alpha == 0.0 and not ca.depends_on(model.F, model.v))
+            return {} if explicit else {"v": model.n}
+        names = {0.0: ("f",), 1.0: ("v",)}.get(self.alpha, ("v", "f"))
+        if self.alpha == 0.0 and ca.depends_on(model.F, model.v):
+            names = ("v", "f")
+        return dict.fromkeys(names, model.n)
+
+    def guess(self, phase: Phase, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+        return {"v": old.v, "f": phase.F(old.q, old.v, t) - phase.H_q(old.q, old.p, t)}
+
+    def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
+        a, rows = self.alpha, []
+        t_a, solved = t + a * h, vars(x)
+
+        def force(v: Any, p_a: Any) -> Any:
+            q_a = old.q + a * h * v
+            return phase.F(q_a, v, t_a) - phase.H_q(q_a, p_a, t_a)
+
+        if phase.model.separable:
+            # where dH/dq is V', no momentum enters the forces
+            v = solved.get("v", phase.T_p(old.p) if a == 1.0 else old.v)
+            f = force(v, old.p)
+            p_a = old.p + (1 - a) * h * f
+            if "v" in solved:
+                rows = [v - phase.T_p(p_a)]
+            else:
+                v = phase.T_p(p_a)
+        else:
+            # p_a is p0 for a = 1, and q_a is q0 for a = 0: then one of the rates follows from the other
+            v = solved.get("v", None)
+            p_a = old.p + (1 - a) * h * solved["f"] if "f" in solved else old.p
+            velocity = phase.H_p(old.q + (a * h * v if v is not None else 0), p_a, t_a)
+            rows = [v - velocity] if v is not None else []
+            v = velocity if v is None else v
+            f = force(v, p_a)
+            rows += [solved["f"] - f] if "f" in solved else []
+            f = solved.get("f", f)
+        supplied, dissipated = phase.work(old.q + a * h * v, p_a, v, t_a)
+        return Step({"q": old.q + h * v, "p": old.p + h * f}, rows, supplied=h * supplied, dissipated=h * dissipated)
+
+
+class ImplicitMidpoint(Variational):
+    """The implicit midpoint rule: ``variational:0.5``. Quadratic invariants are conserved."""
+
+    name = "implicit-midpoint"
+    summary, source = "implicit midpoint rule, in coordinates and momenta", "S003 2.6.4"
+
+    def __init__(self) -> None:
+        super().__init__(0.5)
+        self.name = "implicit-midpoint"
+
+
+class SymmetricVariational(MapScheme):
+    """The mean of the discrete Lagrangians of `variational:<alpha>` for a and 1 - a (S003 eq. 2.30).
+
+    With the rates ``v = (q1 - q0)/h``, points ``q_a = q0 + a h v``, ``q_b = q0 + (1-a) h v``, and a momentum at each of
+    them, ``v = dH/dp(q_a, p_A) = dH/dp(q_b, p_B)``::
+
+        (p_A + p_B)/2 = p0 + h/2 ((1-a) f_A + a f_B)     p1 = p0 + h/2 (f_A + f_B)     f = -dH/dq + F
+
+    For a separable H both momenta are one. Of order 2, symmetric and symplectic for every a. ``a = 0`` is Stoermer and
+    Verlet's scheme, explicit for a separable H without forces that depend on velocities; ``a = 1/2`` is the implicit
+    midpoint rule; 1 - a is the same as a.
+    """
+
+    family = "variational-sym:<alpha>"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.0,), (0.25,))
+    order, symplectic, symmetric = 2, True, True
+    evaluations = 2
+    conserves = ("momentum_maps",)
+    summary, source = "variational, two points of evaluation", "S003 (2.30)"
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha, self.name = alpha, f"variational-sym:{digits(alpha)}"
+        self.implicit = alpha not in (0.0, 1.0)
+
+    def unknowns(self, model: Hamiltonian) -> dict[str, int]:
+        if self.alpha == 0.5:
+            return Variational(0.5).unknowns(model)
+        if model.separable:
+            explicit = not self.implicit and not ca.depends_on(model.F, model.v)
+            return {} if explicit else {"v": model.n}
+        return {"v": model.n, "p_A": model.n, "p_B": model.n}
+
+    def guess(self, phase: Phase, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+        return {**Variational(0.5).guess(phase, old, h, t), "p_A": old.p, "p_B": old.p}
+
+    def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
+        if self.alpha == 0.5:
+            return Variational(0.5).step(phase, old, x, h, t)
+        a, rows = min(self.alpha, 1 - self.alpha), []  # the smaller one, so that q_a is q0 where one of them is
+        solved = vars(x)
+        v = solved.get("v", old.v)
+
+        def force(part: float, p: Any) -> Any:
+            q = old.q + part * h * v
+            return phase.F(q, v, t + part * h) - phase.H_q(q, p, t + part * h)
+
+        if phase.model.separable:
+            f_A = force(a, old.p)
+            p_m = old.p + h / 2 * (1 - a) * f_A + (h / 2 * a * force(1 - a, old.p) if a else 0)
+            if "v" in solved:
+                rows = [v - phase.T_p(p_m)]
+            else:
+                v = phase.T_p(p_m)
+            p_A = p_B = p_m
+            f_B = force(1 - a, old.p)
+        else:
+            p_A, p_B = x.p_A, x.p_B
+            f_A, f_B = force(a, p_A), force(1 - a, p_B)
+            rows = [
+                v - phase.H_p(old.q + a * h * v, p_A, t + a * h),
+                v - phase.H_p(old.q + (1 - a) * h * v, p_B, t + (1 - a) * h),
+                (p_A + p_B) / 2 - old.p - h / 2 * ((1 - a) * f_A + a * f_B),
+            ]
+        first = phase.work(old.q + a * h * v, p_A, v, t + a * h)
+        last = phase.work(old.q + (1 - a) * h * v, p_B, v, t + (1 - a) * h)
+        return Step(
+            {"q": old.q + h * v, "p": old.p + h / 2 * (f_A + f_B)},
+            rows,
+            supplied=h / 2 * (first[0] + last[0]),
+            dissipated=h / 2 * (first[1] + last[1]),
+        )
