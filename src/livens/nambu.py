@@ -66,9 +66,7 @@ class Nambu(DescriptorModel):
         for i, H in enumerate(self.hamiltonians):
             if not ca.depends_on(H, self.x):
                 raise ModelError(f"Hamiltonian {i + 1} does not depend on the state, so nothing moves")
-        self.symmetries = dict(
-            zip(names or [f"H{i + 1}" for i in range(self.n - 1)], self.hamiltonians, strict=True)
-        )
+        self.symmetries = dict(zip(names or [f"H{i + 1}" for i in range(self.n - 1)], self.hamiltonians, strict=True))
 
     # -- as a run sees it ---------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -84,7 +82,9 @@ class Nambu(DescriptorModel):
         only(given, ("x0",), "Nambu system")
         x = initial_numbers("x0", given.get("x0"), self.n, "state")
         if not np.all(np.isfinite(np.array(self.function(self.field)(x, k)))):
-            raise InputError("the Hamiltonians cannot be differentiated at the initial values: the result is not finite")
+            raise InputError(
+                "the Hamiltonians cannot be differentiated at the initial values: the result is not finite"
+            )
         return InitialState(t0, {"x": x})
 
     # -- what follows from the Hamiltonians ---------------------------------------------------------------------------

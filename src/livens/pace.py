@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Protocol
 
 import numpy as np
 
 from livens.engine.controlled import ControlledStepper
-from livens.engine.stepper import Carry, Limit, Stepper, Steps
-from livens.errors import IntegrationError
+from livens.engine.stepper import Carry, Limit, Stepper, Steps, Trouble
 from livens.task import Task
 
 #: The last step of a fictive time is shortened by at most so many trials, until its end is this close to where the run
@@ -114,12 +114,9 @@ class FictiveSteps:
         steps = stepper.advance(carry, most, self.step, task.h, 0.0, c, limit)
         t = steps.Z[:, self._entry].copy()
         sizes = np.diff(t, prepend=self.t)
-        backwards = np.flatnonzero(~(sizes > 0))
-        if backwards.size:
-            raise IntegrationError(
-                f"time does not go on at t = {self.t if not backwards[0] else t[backwards[0] - 1]:.9g}: "
-                "the scaling function must be positive there; try a smaller step"
-            )
+        if not np.all(sizes > 0):  # a NaN is not greater either
+            steps = _until(steps, int(np.argmin(sizes > 0)), carry)
+            t, sizes = t[: steps.taken], sizes[: steps.taken]
         self.step += steps.taken
         self.t = float(t[-1]) if len(t) else self.t
         self._reached = steps.reached
@@ -196,6 +193,17 @@ class ControlledSteps:
     def restore(self, stored: dict[str, Any]) -> None:
         self.step, self.t = int(stored["step"]), float(stored["time"])
         self._flow = np.array(stored["flow"]) if np.size(stored["flow"]) else None
+
+
+def _until(steps: Steps, taken: int, before: Carry) -> Steps:
+    """The first of these steps, up to the one that did not go on in time."""
+    z = steps.Z[taken - 1] if taken else before.z
+    x = np.concatenate([before.x, steps.X[:taken]])[-len(before.x) :]
+    trouble = Trouble(0.0, 0.0, "time", "time does not go on, as the scaling function is not positive any more")
+    return dataclasses.replace(
+        steps, taken=taken, Z=steps.Z[:taken], X=steps.X[:taken], iterations=steps.iterations[:taken],
+        carry=dataclasses.replace(steps.carry, z=z.copy(), x=x), trouble=trouble, reached=False,
+    )  # fmt: skip
 
 
 def _percent(t: float, task: Task) -> tuple[int, int, str]:

@@ -274,9 +274,14 @@ class Run:
     def _failure(self, trouble: Trouble, h: float) -> IntegrationError:
         t = self.pace.t
         where = f"from t = {t:.9g} to {t + h:.9g}" if not self.task.scheme.fictive else f"from t = {t:.9g}"
+        worst = (
+            f"; the worst equation is the {trouble.equation} with residual {trouble.residual:.3g} (round-off allows "
+            f"{trouble.floor:.1g})"
+            if trouble.residual
+            else ""
+        )
         message = (
-            f"the step {where} failed: {trouble.reason}; the worst equation is the "
-            f"{trouble.equation} with residual {trouble.residual:.3g} (round-off allows {trouble.floor:.1g}). "
+            f"the step {where} failed: {trouble.reason}{worst}. "
             f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
         )
         return IntegrationError(message, self.recorder.finish(self._record("failed", message), self.task.system))

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
+from livens import scaling
 from livens.element import Element
+from livens.errors import InputError
+from livens.penalty import Contact
 from livens.problems import problem
 from livens.problems.problem import Problem
 from livens.system import System
@@ -21,40 +24,58 @@ def _kinetic(v: Any) -> Any:
     return 0.5 * m.dot(v, v)
 
 
-def _walls(q: Any, k: Any) -> Any:
+def _place(q: Any, k: Any) -> Any:
+    return q
+
+
+def _walls(w: Any, k: Any) -> Any:
     """Of the unit square."""
-    depths = [m.maximum(0, k.r - x) for x in q] + [m.maximum(0, x + k.r - 1) for x in q]
-    return 0.5 * k.K * m.dot(depths, depths)
+    return [*(w - k.r), *(1 - k.r - w)]
 
 
-def _contact(q: Any, k: Any) -> Any:
-    return 0.5 * k.K * m.maximum(0, 2 * k.r - m.norm(q[2:] - q[:2])) ** 2
+def _distance(q: Any, k: Any) -> Any:
+    return [m.dot(q[2:] - q[:2], q[2:] - q[:2])]
+
+
+def _gap(w: Any, k: Any) -> Any:
+    return [m.sqrt(w[0]) - 2 * k.r]
 
 
 @problem("billiard", summary="four elastic balls in a box, one of which moves", source="S003 paper II, 3.3")
-def billiard() -> Problem:
+def billiard(smooth: float = 1e-4) -> Problem:
     """The first ball has the velocity (1, 1), the others rest in its way.
 
     Alone it would go round on a rectangle. A wall throws a ball of unit mass and velocity (1, 1) back after the time
     ``pi/sqrt(K)``, as if it were rigid and deeper by half of that: this gives the rectangle. The first ball goes round
     two of its corners and hits the second, third and fourth in a row: each hands on its velocity and stops, the last
     goes on the same way. At t = 2 the others are at rest: the sum of their speeds is the error.
+
+    Adaptive steps follow the stiffness, where contacts set in over a length `smooth`.
     """
+    if not smooth > 0:
+        raise InputError(f"option 'smooth' must be greater than 0, got {smooth:g}")
     balls = [[f"x{i}", f"y{i}"] for i in (1, 2, 3, 4)]
     system = System(
         [c for ball in balls for c in ball],
         elements=[
-            *(Element(ball, kinetic=_kinetic, potential=_walls, name=f"ball {i + 1}") for i, ball in enumerate(balls)),
+            *(Element(ball, kinetic=_kinetic, name=f"ball {i + 1}") for i, ball in enumerate(balls)),
             *(
-                Element(balls[i] + balls[j], potential=_contact, name=f"contact {i + 1}-{j + 1}")
+                Contact(ball, _place, _walls, stiffness=_STIFFNESS, name=f"walls {i + 1}")
+                for i, ball in enumerate(balls)
+            ),
+            *(
+                Contact(balls[i] + balls[j], _distance, _gap, stiffness=_STIFFNESS, name=f"contact {i + 1}-{j + 1}")
                 for i in range(4)
                 for j in range(i + 1, 4)
             ),
         ],
-        parameters=dict(K=_STIFFNESS, r=_RADIUS),
+        parameters=dict(r=_RADIUS),
     )
     depth = np.pi / (2 * np.sqrt(_STIFFNESS))
     side = 1 - 2 * _RADIUS + 2 * depth
     waves = [side - np.abs((_PLACES + shift) % (2 * side) - side) for shift in (side / 4, 0.0)]
     q0 = (_RADIUS - depth + np.array(waves)).T.ravel()
-    return Problem("billiard", system, q0, np.array([1.0, 1, 0, 0, 0, 0, 0, 0]), "livens-em", 1e-3, 2.0)
+    return Problem(
+        "billiard", system, q0, np.array([1.0, 1, 0, 0, 0, 0, 0, 0]), "livens-em", 1e-3, 2.0,
+        scaling=scaling.stiffness(0.0, smooth, simplified=True),
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from livens import math as m
+from livens import scaling
 from livens.element import through
 from livens.errors import InputError
 from livens.problems import problem
@@ -26,7 +27,7 @@ def _eccentric_anomaly(mean: float, e: float) -> float:
 
 @problem("kepler", summary="a planet on an ellipse, period 2 pi", source="S003 paper III, 1")
 def kepler(e: float = 0.8) -> Problem:
-    """Starts nearest to the sun; `e` is the eccentricity, the longer semi-axis is 1."""
+    """Starts nearest to the sun; `e` is the eccentricity, the longer semi-axis is 1. Steps scale as ``r^(3/2)``."""
     if not 0 <= e < 1:
         raise InputError(f"option 'e' must be at least 0 and less than 1, got {e:g}")
     system = System(
@@ -44,4 +45,7 @@ def kepler(e: float = 0.8) -> Problem:
         return {"q": q, "v": rate * np.array([-np.sin(E), b * np.cos(E)])}
 
     start = reference(0.0)
-    return Problem("kepler", system, start["q"], start["v"], "livens-em", 0.002, 20 * np.pi, reference=reference)
+    return Problem(
+        "kepler", system, start["q"], start["v"], "livens-em", 0.002, 20 * np.pi, reference=reference,
+        scaling=scaling.potential(1.5),
+    )  # fmt: skip

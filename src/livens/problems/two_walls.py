@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from livens import math as m
+from livens import scaling
 from livens.errors import InputError
+from livens.penalty import smooth_slope
 from livens.problems import problem
 from livens.problems.problem import Problem
 from livens.system import System
 
 
 @problem("two-walls", summary="particle between a soft and a stiff elastic wall", source="S003 paper II, 3.2")
-def two_walls(K1: float = 1.0, K2: float = 1e4) -> Problem:
-    """``V = K1 max(0, q)^2/2 + K2 min(0, q)^2/2``, from q = 1 at rest: half a cosine in each wall."""
+def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem:
+    """``V = K1 max(0, q)^2/2 + K2 min(0, q)^2/2``, from q = 1 at rest: half a cosine in each wall.
+
+    Adaptive steps scale as ``V''^(-1/2)``, with both walls setting in over a length `smooth`. The paper takes it
+    proportional to the step, 0.033 or 0.04 times as long.
+    """
     if min(K1, K2) <= 0:
         raise InputError("K1 and K2 must be greater than 0")
+    if not smooth > 0:
+        raise InputError(f"option 'smooth' must be greater than 0, got {smooth:g}")
     system = System(
         "q",
         kinetic=lambda v: 0.5 * v[0] ** 2,
@@ -31,4 +41,10 @@ def two_walls(K1: float = 1.0, K2: float = 1e4) -> Problem:
         position = sign * soft / rate * np.sin(rate * since)
         return {"q": np.array([position]), "v": np.array([sign * soft * np.cos(rate * since)])}
 
-    return Problem("two-walls", system, np.ones(1), np.zeros(1), "livens-em", 1e-3, 200.0, reference=reference)
+    def steps(q: Any, k: Any) -> Any:
+        return (k.K1 * smooth_slope(q[0], smooth) ** 2 + k.K2 * smooth_slope(-q[0], smooth) ** 2) ** -0.5
+
+    return Problem(
+        "two-walls", system, np.ones(1), np.zeros(1), "livens-em", 1e-3, 200.0, reference=reference,
+        scaling=scaling.written(steps),
+    )  # fmt: skip

@@ -8,14 +8,17 @@
 
 from __future__ import annotations
 
+from livens.study.accuracy import to_accuracy
 from livens.study.comparison import Comparison, compare
 from livens.study.convergence import Convergence, converge, work_precision
 from livens.study.geometry import reversibility_defect, symplecticity_defect
+from livens.study.modified_energy import ModifiedEnergy, modified_energy
 from livens.study.order import Fit, fit_order
 from livens.study.sweep import Sweep, sweep
 from livens.study.table import write_table
 
 __all__ = [
-    "Comparison", "Convergence", "Fit", "Sweep", "compare", "converge", "fit_order", "reversibility_defect", "sweep",
-    "symplecticity_defect", "work_precision", "write_table",
+    "Comparison", "Convergence", "Fit", "ModifiedEnergy", "Sweep", "compare", "converge", "fit_order",
+    "modified_energy", "reversibility_defect", "sweep", "symplecticity_defect", "to_accuracy", "work_precision",
+    "write_table",
 ]  # fmt: skip

@@ -1,0 +1,52 @@
+"""Euler's top: the free rotation of a rigid body in its own frame (S003 paper IV, 4.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ellipj, ellipk
+
+from livens.errors import InputError
+from livens.nambu import Nambu
+from livens.problems import problem
+from livens.problems.problem import Problem
+from livens.scaling import speed
+
+
+@problem("euler-top", summary="free rotation of a rigid body as a Nambu system", source="S003 paper IV, 4.1")
+def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.2) -> Problem:  # noqa: E741
+    """The angular momentum starts near the middle axis of inertia, turned by `angle` towards the third."""
+    inertia = np.array(I, dtype=float)
+    if inertia.shape != (3,) or not np.all(inertia > 0):
+        raise InputError(f"option 'I' must be three numbers greater than 0, got {I!r}")
+    if not 0 < angle < np.pi / 2:
+        raise InputError(f"option 'angle' must be between 0 and pi/2, got {angle:g}")
+
+    def kinetic(x: Any, k: Any) -> Any:
+        return sum(x**2 / k.I) / 2
+
+    model = Nambu(
+        "x1 x2 x3",
+        hamiltonians=dict(momentum=lambda x: x @ x / 2, kinetic_energy=kinetic),
+        parameters=dict(I=inertia),
+    )
+    start = np.array([0.0, np.cos(angle), np.sin(angle)])
+    return Problem(
+        "euler-top", model, None, None, "nambu-t", 0.15, 150.0, scaling=speed(0.01), start={"x0": start},
+        reference=_exact(inertia, start) if inertia[0] < inertia[1] < inertia[2] else None,
+    )  # fmt: skip
+
+
+def _exact(inertia: np.ndarray, start: np.ndarray) -> Any:
+    """By Jacobi's elliptic functions, for ``I1 < I2 < I3``: x1, x2, x3 go as cn, sn and dn."""
+    rate = 1 / np.roll(inertia, 1) - 1 / np.roll(inertia, -1)  # x1' = (1/I3 - 1/I2) x2 x3 and so on
+    _, c, s = start
+    grown = s**2 - rate[2] / rate[1] * c**2  # the largest of x3^2
+    frequency, modulus = np.sqrt(-rate[0] * rate[1] * grown), -rate[2] / rate[1] * c**2 / grown
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        sn, cn, dn, _ = ellipj(frequency * t + ellipk(modulus), modulus)
+        return {"x": np.array([np.sqrt(-rate[0] / rate[1]) * c * cn, c * sn, np.sqrt(grown) * dn])}
+
+    return reference

@@ -1,0 +1,33 @@
+"""A pendulum with a magnet beside it (S003 paper III, example 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens import math as m
+from livens import scaling
+from livens.errors import InputError
+from livens.hamiltonian import Hamiltonian
+from livens.problems import problem
+from livens.problems.problem import Problem
+
+
+@problem("magnetic-pendulum", summary="pendulum that a magnet at its side repels", source="S003 paper III, 4")
+def magnetic_pendulum(g: float = 1.0, delta: float = 0.05, mu: float = 0.1) -> Problem:
+    """``V = g (1 - cos q) + mu/r^2`` with the distance r from a magnet at height 0, `delta` beyond the bob's circle.
+
+    The energy of gravitation is counted from the lowest point, so that V is positive everywhere and can scale the
+    steps, by ``V^(-1/2)``.
+    """
+    if min(g, delta, mu) <= 0:
+        raise InputError("g, delta and mu must be greater than 0")
+    model = Hamiltonian(
+        "q",
+        kinetic=lambda p: p[0] ** 2 / 2,
+        potential=lambda q, k: k.g * (1 - m.cos(q[0])) + k.mu / (m.cos(q[0]) ** 2 + (1 + k.delta - m.sin(q[0])) ** 2),
+        parameters=dict(g=g, delta=delta, mu=mu),
+    )
+    return Problem(
+        "magnetic-pendulum", model, None, None, "stormer-verlet", 1e-4, 73.0,
+        scaling=scaling.potential(0.5, sign=1), start={"q0": np.array([np.pi / 2]), "p0": np.array([0.5])},
+    )  # fmt: skip

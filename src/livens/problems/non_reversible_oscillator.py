@@ -1,0 +1,35 @@
+"""An oscillator between two repelling walls that turning round does not run backwards (S003 paper III, 2 and 3)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens import scaling
+from livens.errors import InputError
+from livens.hamiltonian import Hamiltonian
+from livens.problems import problem
+from livens.problems.problem import Problem
+
+
+@problem(
+    "non-reversible-oscillator",
+    summary="oscillator with a kinetic energy that is not even in the momentum",
+    source="S003 paper III, 2 and 3",
+)
+def non_reversible_oscillator(eps: float = 0.01) -> Problem:
+    """``H = p^2/2 - eps p^3/3 + 1/q^2 + 1/(q - 10)^2 + eps q``; with eps = 0 it is reversible.
+
+    Steps are scaled by ``V^(-1/2)``, as in example 2.
+    """
+    if not 0 <= eps < 0.5:
+        raise InputError(f"option 'eps' must be at least 0 and less than 0.5, got {eps:g}")
+    model = Hamiltonian(
+        "q",
+        kinetic=lambda p, k: p[0] ** 2 / 2 - k.eps * p[0] ** 3 / 3,
+        potential=lambda q, k: 1 / q[0] ** 2 + 1 / (q[0] - 10) ** 2 + k.eps * q[0],
+        parameters=dict(eps=eps),
+    )
+    return Problem(
+        "non-reversible-oscillator", model, None, None, "stormer-verlet", 0.01, 3600.0,
+        scaling=scaling.potential(0.5, sign=1), start={"q0": np.ones(1), "p0": np.zeros(1)},
+    )  # fmt: skip

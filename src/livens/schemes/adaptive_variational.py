@@ -1,0 +1,88 @@
+"""Variational integrators with adaptive steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+
+from livens.hamiltonian import Hamiltonian
+from livens.schemes.adaptive import AdaptiveMap
+from livens.schemes.maps import Phase, Step, digits
+
+
+class AdaptiveVariational(AdaptiveMap):
+    """The discrete Lagrangian of the motion in fictive time (S003 paper II, eqs. 21-25), for any energy ``H(q, p)``.
+
+    With ``q_a = (1-a) q0 + a q1`` and the energy E0 of the initial state, the discrete Lagrangian is the stationary
+    value over p_m of ``p_m.(q1 - q0) - eps l(q_b, p_m) D``, ``D = H(q_a, p_m) - E0``::
+
+        q1 = q0 + eps (l H_p + l_p D)
+        p0 = p_m + eps ((1-a) l H_q + (1-b) l_q D)
+        p1 = p_m - eps (a l H_q + b l_q D)
+        t1 = t0 + eps l
+
+    l and its derivatives are taken at (q_b, p_m), H and its derivatives at (q_a, p_m). The paper has l as a function of
+    the coordinates, where l_p is zero, and of the velocity in fictive time, which is here one of the momenta. The map
+    of (q, t, p, -E0) is symplectic. With a = b it is ``variational:a`` for the energy ``l (H - E0)``.
+
+    With a = b = 0, a constant mass matrix and a scaling of q alone, the momenta follow from a quadratic equation
+    (eq. 26) and nothing has to be solved by iteration. It has no real root where the step is too long.
+    """
+
+    family = "adaptive-variational:<alpha>,<beta>"
+    examples = ((0.5, 0.5), (0.0, 0.0))
+    symplectic = True
+    conserves = ()
+    source = "S003 paper II, eqs. 21-26"
+    implicit = True
+
+    def __init__(self, alpha: float, beta: float) -> None:
+        self.alpha, self.beta = alpha, beta
+        self.name = f"adaptive-variational:{digits(alpha)},{digits(beta)}"
+        self.order = 2 if alpha == 0.5 else 1
+        self.symmetric = alpha == beta == 0.5
+        self.summary = "variational integrator in a fictive time, symplectic with time and energy"
+        self.implicit = not alpha == beta == 0
+
+    def _explicit(self, model: Hamiltonian) -> bool:
+        if self.implicit or not model.separable or model.inverse_mass is None:
+            return False
+        at_rest = ca.sparsify(ca.simplify(ca.substitute(model.velocity, model.p, ca.SX.zeros(model.n))))
+        return bool(at_rest.is_zero()) and "p" not in self.scaling_for(model).variables(model)
+
+    def unknowns(self, model: Hamiltonian) -> dict[str, int]:
+        return {} if self._explicit(model) else {"w": model.n, "p_m": model.n}
+
+    def guess(self, phase: Phase, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+        return {"w": self.g(phase, old.q, old.p) * phase.H_p(old.q, old.p, t), "p_m": old.p}
+
+    def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
+        if self._explicit(phase.model):
+            return self._explicit_step(phase, old, h)
+        a, b = self.alpha, self.beta
+        q_a, q_b = old.q + a * h * x.w, old.q + b * h * x.w
+        D = phase.H(q_a, x.p_m, 0) - old.start_energy
+        scale = self.g(phase, q_b, x.p_m)
+        force, turning = scale * phase.H_q(q_a, x.p_m, 0), D * self.g_q(phase, q_b, x.p_m)
+        rows = [
+            x.w - scale * phase.H_p(q_a, x.p_m, 0) - D * self.g_p(phase, q_b, x.p_m),
+            x.p_m + h * ((1 - a) * force + (1 - b) * turning) - old.p,
+        ]
+        new = {"q": old.q + h * x.w, "p": x.p_m - h * (a * force + b * turning), "t": old.t + h * scale}
+        return Step(new, rows)
+
+    def _explicit_step(self, phase: Phase, old: Any, h: Any) -> Step:
+        """``p1 = A - B s`` with ``s = p1.W p1`` for the inverse W of the mass matrix: a quadratic equation for s."""
+        scale, slope = self.g(phase, old.q, old.p), self.g_q(phase, old.q, old.p)
+        W = phase.any("W", phase.model.inverse_mass, old.q, old.p, 0)
+        T0 = phase.T(0 * old.p)  # a constant in the kinetic energy belongs to the potential one
+        A = old.p - h * scale * phase.V_q(old.q, 0) + h * slope * (old.start_energy - T0 - phase.V(old.q, 0))
+        B = h / 2 * slope
+        AA, AB, BB = ca.dot(A, W @ A), ca.dot(A, W @ B), ca.dot(B, W @ B)
+        c = 1 + 2 * AB
+        # of the two roots the one that is A.W A for short steps, written so that nothing cancels
+        s = 2 * AA / (c + ca.sqrt(c**2 - 4 * AA * BB))
+        p = A - B * s
+        return Step({"q": old.q + h * scale * (W @ p), "p": p, "t": old.t + h * scale})

@@ -1,0 +1,74 @@
+"""Reversible adaptive steps by a density of steps that is integrated along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.equations import StepEquations
+from livens.hamiltonian import Hamiltonian
+from livens.schemes.adaptive import CONSERVATIVE, SEPARABLE, Adaptive
+from livens.schemes.maps import MapScheme, Phase, Step, phase_of
+
+
+def with_density(density: Any, rate: Any, h: Any, base: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any, Any, Any]:
+    """A step of a base scheme, with half a step of the density before and after it (S003 alg. 3.2.1).
+
+    `rate` is that of the density before the step; `base`, given the step in time, returns the state after it and the
+    rate there. Returns the step in time, state, density and rate.
+    """
+    middle = density + h / 2 * rate
+    size = h / middle
+    state, rate = base(size)
+    return size, state, middle + h / 2 * rate, rate
+
+
+class StepDensity(Adaptive, MapScheme):
+    """SYMM: steps ``eps/rho`` of Stoermer and Verlet's scheme, where rho follows a density Q (S003 alg. 3.2.1)::
+
+        rho += eps/2 xi(q, p);   h = eps/rho, one step of size h, t += h;   rho += eps/2 xi(q, p)
+
+    with ``xi = {Q, H}/Q``, so that ``log(Q/rho)`` is constant along the motion. Q is the reciprocal of the scaling and
+    rho starts with its value. Explicit and reversible, but not symplectic: where the motion is not reversible itself,
+    energy drifts.
+    """
+
+    name, order, symplectic, symmetric = "step-density", 2, False, True
+    conserves = ("momentum_maps",)
+    summary, source = "Verlet with reversible adaptive steps: explicit", "S003 alg. 3.2.1"
+    requires = (SEPARABLE, CONSERVATIVE)
+
+    def add(self, model: Hamiltonian) -> dict[str, int]:
+        return {"t": 1, "step_density": 1, "rate": 1, "force": model.n}
+
+    def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+        phase = Phase(phase_of(model), k)
+        q, p = values["q"], values["p"]
+        scale = self.start_scale(phase.model, k, q, p)
+        force = np.array(-phase.V_q(q, 0)).ravel()
+        return {"t": t, "step_density": 1 / scale, "rate": float(self._rate(phase, q, p, force)), "force": force}
+
+    def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        self.scaling_for(phase_of(model))
+        return super().equations(model, dropped)
+
+    def _rate(self, phase: Phase, q: Any, p: Any, force: Any) -> Any:
+        """``xi = {Q, H}/Q``, the rate of log Q."""
+        m = phase.model
+        log = -ca.log(self.scaling_for(m).expression(m))
+        by_q, by_p = (phase.any(f"log_{name}", ca.gradient(log, x), q, p, 0) for name, x in (("q", m.q), ("p", m.p)))
+        return ca.dot(by_q, phase.T_p(p)) + ca.dot(by_p, force)
+
+    def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
+        def verlet(size: Any) -> tuple[Any, Any]:
+            p_m = old.p + size / 2 * old.force
+            q = old.q + size * phase.T_p(p_m)
+            force = -phase.V_q(q, 0)
+            p = p_m + size / 2 * force
+            return {"q": q, "p": p, "force": force}, self._rate(phase, q, p, force)
+
+        size, state, density, rate = with_density(old.step_density, old.rate, h, verlet)
+        return Step({**state, "t": old.t + size, "step_density": density, "rate": rate})
