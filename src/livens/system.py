@@ -254,7 +254,9 @@ class System(Model):
         for _ in range(5):
             matrix = np.array(mass(random.uniform(0.5, 1.5, self.n), random.uniform(0.5, 1.5, self.n), values))
             if np.all(np.isfinite(matrix)):
-                return int(np.linalg.matrix_rank(matrix))
+                size = np.sqrt(np.abs(np.diag(matrix)))  # a mass of 1e-40 beside one of 1 is small, not none
+                size[size == 0] = 1.0
+                return int(np.linalg.matrix_rank(matrix / np.outer(size, size)))
         raise ModelError("the mass matrix is not finite at any of five sample configurations")
 
     @functools.cached_property

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, ClassVar
 
+import numpy as np
+
 from livens import tableaus
 from livens.engine.equations import StepEquations
-from livens.schemes.base import Requirement, Scheme
+from livens.schemes.assemble import step_equations
+from livens.schemes.base import Scheme
+from livens.schemes.partitioned import PartitionedStages, StagesOnConstraints, constant_momentum_map
+from livens.schemes.relations import Relations
 from livens.schemes.stages import stage_equations
+from livens.system import System
 from livens.tableaus import Tableau
-
-_EXPLICIT_START = Requirement("regular_flow", "x' to follow from x")
 
 
 class RungeKutta(Scheme):
-    """``X_i = x0 + h sum_j a_ij X'_j``, ``x1 = x0 + h sum_i b_i X'_i``, the equations fulfilled at every stage."""
+    """``X_i = x0 + h sum_j a_ij X'_j``, ``x1 = x0 + h sum_i b_i X'_i``, the equations fulfilled at every stage.
 
-    models = ("FirstOrder", "PortHamiltonian")
+    On a mechanical system x are its positions and momenta, in Livens form (`livens.schemes.partitioned`). A method
+    whose last stage is the end of the step puts all stages on the constraints; the others are for systems without.
+    """
+
+    models = ("System", "FirstOrder", "PortHamiltonian", "Nambu")
     tableau: Tableau
     make: ClassVar[Callable[[int], Tableau]]
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((2,), (3,))
@@ -28,11 +36,48 @@ class RungeKutta(Scheme):
         self.order, self.symplectic, self.symmetric = (
             self.tableau.order, self.tableau.symplectic, self.tableau.symmetric,
         )  # fmt: skip
-        self.estimate_order = s - 1
-        self.conserves = ("quadratic_invariants",) if self.symplectic else ()
+        self.estimate_order = self._estimate_order()
+        self.conserves = ("quadratic_invariants", "momentum_maps") if self.symplectic else ()
+        if self.for_constraints:
+            self.conserves = (*self.conserves, "constraint")
+
+    @property
+    def for_constraints(self) -> bool:
+        """Whether it can keep all stages on constraints: the last one is the end, and no row is empty."""
+        return self.tableau.stiffly_accurate and self.regular
+
+    @property
+    def regular(self) -> bool:
+        """A is."""
+        return bool(np.linalg.matrix_rank(self.tableau.A) == self.tableau.s)
+
+    def _estimate_order(self) -> int:
+        """That of the quadrature with one more slope; less where the slope of the first stage is inaccurate or it."""
+        s, first_row = self.tableau.s, self.tableau.A[0].any()
+        return min(s, self.tableau.C + 1 if self.tableau.c[0] == 0 else s) if first_row else s - 1
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
-        return stage_equations(model, self.tableau)
+        if not isinstance(model, System):
+            return stage_equations(model, self.tableau)
+        T = self.tableau
+        relations = Relations(T.A, T.A, T.b, T.c, constant_momentum_map(model))
+        recipe = StagesOnConstraints if model.m else PartitionedStages
+        return step_equations(model, recipe(relations), dropped)
+
+    def missing(self, model: Any) -> list[str]:
+        found = super().missing(model)
+        if found:
+            return found
+        if not isinstance(model, System):
+            return found if self.regular or model.regular_flow else ["x' to follow from x"]
+        if model.m and not self.for_constraints:
+            found.append("a system without constraints")
+        if not model.regular_mass and not (self.tableau.stiffly_accurate and self.regular):
+            if not self.regular:
+                found.append("mass on every coordinate, as nothing else gives its stages their velocities")
+            elif not constant_momentum_map(model):
+                found.append("a mass matrix that is regular or constant, to know the velocities at the end of a step")
+        return found
 
 
 class Gauss(RungeKutta):
@@ -43,11 +88,37 @@ class Gauss(RungeKutta):
     summary, source = "collocation at Gauss nodes", "S002 sect. 5.2"
 
 
+class RadauIA(RungeKutta):
+    """At Radau's nodes with the beginning of the step among them."""
+
+    family, make = "radau-ia-<s>", tableaus.radau_ia
+    summary, source = "at Radau nodes with the beginning of the step", "S002 sect. 5.2"
+
+
 class RadauIIA(RungeKutta):
     """Collocation at Radau's nodes with the end of the step among them: stiffly accurate."""
 
     family, make = "radau-iia-<s>", tableaus.radau_iia
     summary, source = "collocation at Radau nodes, stiffly accurate", "S002 sect. 5.2"
+
+
+class LobattoIIIA(RungeKutta):
+    """Collocation at Lobatto's nodes."""
+
+    family, make = "lobatto-iiia-<s>", tableaus.lobatto_iiia
+    summary, source = "collocation at Lobatto nodes", "S002 sect. 6.2"
+
+
+class LobattoIIIB(RungeKutta):
+    """The method conjugate to Lobatto IIIA."""
+
+    family, make = "lobatto-iiib-<s>", tableaus.lobatto_iiib
+    summary, source = "conjugate to Lobatto IIIA", "S002 sect. 6.2"
+
+    def __init__(self, s: int) -> None:
+        super().__init__(s)
+        if s == 2:  # both stages are the same, and the method is the midpoint rule, which its coefficients do not show
+            self.symplectic, self.conserves = True, ("quadratic_invariants", "momentum_maps")
 
 
 class LobattoIIIC(RungeKutta):
@@ -57,17 +128,15 @@ class LobattoIIIC(RungeKutta):
     summary, source = "Lobatto nodes, stiffly accurate", "S002 sect. 5.2"
 
 
-class LobattoIIIA(RungeKutta):
-    """Collocation at Lobatto's nodes."""
+class LobattoIIID(RungeKutta):
+    """The average of Lobatto IIIC and its conjugate: symplectic and symmetric."""
 
-    family, make = "lobatto-iiia-<s>", tableaus.lobatto_iiia
-    summary, source = "collocation at Lobatto nodes", "S002 sect. 6.2"
-    requires = (_EXPLICIT_START,)
+    family, make = "lobatto-iiid-<s>", tableaus.lobatto_iiid
+    summary, source = "Lobatto nodes, symplectic", "S002 sect. 5.2"
 
 
-class LobattoIIIB(RungeKutta):
-    """The method conjugate to Lobatto IIIA."""
+class LobattoIIIE(RungeKutta):
+    """The average of Lobatto IIIA and IIIB: symplectic and symmetric."""
 
-    family, make = "lobatto-iiib-<s>", tableaus.lobatto_iiib
-    summary, source = "conjugate to Lobatto IIIA", "S002 sect. 6.2"
-    requires = (_EXPLICIT_START,)
+    family, make = "lobatto-iiie-<s>", tableaus.lobatto_iiie
+    summary, source = "Lobatto nodes, between IIIA and IIIB, symplectic", "S002 sect. 6.2"

@@ -10,6 +10,7 @@ import numpy as np
 from livens.descriptor import DescriptorModel
 from livens.engine.equations import StepEquations
 from livens.tableaus import Tableau
+from livens.tableaus.polynomials import Interpolant
 
 
 def stage_equations(model: DescriptorModel, tableau: Tableau) -> StepEquations:
@@ -38,57 +39,89 @@ def stage_equations(model: DescriptorModel, tableau: Tableau) -> StepEquations:
         end = ca.vertcat(end, z[n] + work[0], z[n + 1] + work[1])
     jacobian = ca.jacobian(residual, x)
     places = jacobian.sparsity().get_triplet()
-    theta = ca.SX.sym("theta")
-    weights = polynomial_weights(tableau, theta)
-    within = x0 + h * sum((weights[i] * slopes[i] for i in range(s)), ca.SX(n, 1))
+    theta, first = ca.SX.sym("theta"), _first_slope(model, x0, t, k)
+    within = x0 + h * combined(integral_weights(tableau.c, theta), slopes)
     parts = {name: within[layout[name]] for name in ("x", "y") if name in layout}
     return StepEquations(
         x=x, z=z, c=c, residual=residual,
         rows=np.array(places[0], dtype=np.int64), columns=np.array(places[1], dtype=np.int64),
-        jacobian=ca.SX(jacobian.nz[:]), end=ca.densify(end), guess=_first_guess(model, x0, t, k, s),
+        jacobian=ca.SX(jacobian.nz[:]), end=ca.densify(end),
+        guess=ca.SX.zeros(s * n) if first is None else ca.densify(ca.repmat(first, s, 1)),
         kinds=(n,) * s, layout=layout,
         row_names=tuple(f"equation {i} of stage {j + 1}" for j in range(s) for i in range(n)),
-        inside=(theta, parts), error=_estimate(tableau, slopes, x0, end[:n], h),
+        inside=(theta, parts), error=_estimate(tableau, slopes, first, x0, end[:n], h),
     )  # fmt: skip
 
 
-def _first_guess(model: DescriptorModel, x0: Any, t: Any, k: Any, s: int) -> Any:
-    """All slopes as at the beginning, where they follow from the state; else zero."""
+def _first_slope(model: DescriptorModel, x0: Any, t: Any, k: Any) -> Any:
+    """``x'`` at the beginning of the step, where it follows from the state."""
     d = model.descriptor
-    n = int(d.x.numel())
     E = ca.jacobian(d.residual, d.xdot)
     if not model.regular_flow or ca.depends_on(E, d.xdot):
-        return ca.SX.zeros(s * n)
-    slope = ca.solve(E, -ca.substitute(d.residual, d.xdot, ca.SX.zeros(n)))
-    first = ca.Function("slope", [d.x, d.t, d.k], [slope])(x0, t, k)
-    return ca.densify(ca.repmat(first, s, 1))
-
-
-def _estimate(tableau: Tableau, slopes: list[Any], x0: Any, x1: Any, h: Any) -> Any:
-    """What a quadrature of one degree less makes of the slopes, against the method's own; nothing for one stage."""
-    s = tableau.s
-    if s == 1:
         return None
-    weights = tableau.b - lower_weights(tableau)
-    error = h * sum((weights[i] * slopes[i] for i in range(s)), ca.SX(slopes[0].shape[0], 1))
-    return error, ca.fmax(ca.fabs(x0), ca.fabs(x1))
+    slope = ca.solve(E, -ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel())))
+    return ca.Function("slope", [d.x, d.t, d.k], [slope])(x0, t, k)
 
 
-def polynomial_weights(tableau: Tableau, theta: Any) -> list[Any]:
-    """``b_i(theta)`` of the polynomial within a step, as expressions; integrals of Legendre's polynomials on [0, 1]."""
-    s = tableau.s
-    P = [ca.SX(1), 2 * theta - 1]
-    for k in range(1, s):
-        P.append(((2 * k + 1) * (2 * theta - 1) * P[k] - k * P[k - 1]) / (k + 1))
-    integrals = [theta] + [(P[k + 1] - P[k - 1]) / (2 * (2 * k + 1)) for k in range(1, s)]
-    table = tableau.interpolant().weights
-    return [sum((table[i, k] * integrals[k] for k in range(s)), ca.SX(0)) for i in range(s)]
+def _estimate(tableau: Tableau, slopes: list[Any], first: Any, x0: Any, x1: Any, h: Any) -> Any:
+    """The difference of the method to another one of order s on the same slopes and that at the beginning.
+
+    Where the latter is not known, or is that of the first stage anyway, the other method is of order s - 1.
+    """
+    if first is None and tableau.s == 1:
+        return None
+    new = first is not None and bool(tableau.A[0].any())
+    weights = estimate_weights(tableau.c, tableau.b, new)
+    return h * combined(weights, [x0 if first is None else first, *slopes]), ca.fmax(ca.fabs(x0), ca.fabs(x1))
 
 
-def lower_weights(tableau: Tableau) -> np.ndarray:
-    """Weights of a quadrature on the same nodes that is exact for polynomials of degree s - 2 only."""
-    s = tableau.s
-    V = np.vander(tableau.c, s, increasing=True).T
-    right = 1.0 / np.arange(1, s + 1)
+def estimate_weights(c: np.ndarray, b: np.ndarray, new: bool) -> np.ndarray:
+    """Of the slope at the beginning and those of the stages, for the difference to a quadrature of order s.
+
+    The one at the beginning gets the weight of the first stage, and the polynomial through the stages takes it away. If
+    it is not `new`, the difference is that to a quadrature of order s - 1 on the stages alone.
+    """
+    if new:
+        return b[0] * np.concatenate([[1.0], -Interpolant.through(c).lagrange(0.0)])
+    V, right = np.vander(c, increasing=True).T, 1.0 / np.arange(1, len(c) + 1)
     right[-1] *= 0.5
-    return np.asarray(np.linalg.solve(V, right))
+    return np.concatenate([[0.0], b - np.linalg.solve(V, right)])
+
+
+def combined(weights: Any, terms: Any) -> Any:
+    """``sum_i weights_i terms_i``."""
+    return sum((weight * term for weight, term in zip(weights, terms, strict=True)), 0 * terms[0])
+
+
+def lagrange_weights(nodes: np.ndarray, theta: Any) -> list[Any]:
+    """``l_i(theta)`` of Lagrange's polynomials for these nodes, as expressions."""
+    return [combined(row, _legendre(len(nodes), theta)) for row in Interpolant.through(nodes).weights]
+
+
+def integral_weights(nodes: np.ndarray, theta: Any) -> list[Any]:
+    """Their integrals from 0 to theta: ``x0 + h sum_i b_i(theta) X'_i`` is the polynomial within a step."""
+    P = _legendre(len(nodes) + 1, theta)
+    integrals = [theta] + [(P[k + 1] - P[k - 1]) / (2 * (2 * k + 1)) for k in range(1, len(nodes))]
+    return [combined(row, integrals) for row in Interpolant.through(nodes).weights]
+
+
+def _legendre(count: int, theta: Any) -> list[Any]:
+    """Legendre's polynomials on [0, 1]."""
+    P = [ca.SX(1), 2 * theta - 1]
+    for k in range(1, count - 1):
+        P.append(((2 * k + 1) * (2 * theta - 1) * P[k] - k * P[k - 1]) / (k + 1))
+    return P[:count]
+
+
+def polynomial_onward(nodes: np.ndarray) -> np.ndarray:
+    """From the deviations ``(q(c_i) - q(0))/h - c_i q'(0)`` at the nodes of a step to those of the next step.
+
+    By the polynomial with these values and with the slopes of q at both ends; ``q'(1) - q'(0)`` comes last.
+
+    >>> polynomial_onward(np.array([1.0])) @ [0.5, 1.0]  # q'' = 1
+    array([0.5])
+    """
+    power = np.arange(2, len(nodes) + 3)
+    rows = np.vstack([nodes[:, None] ** power, power])
+    next_ones = (1 + nodes[:, None]) ** power - 1 - nodes[:, None] * power
+    return np.asarray(np.linalg.solve(rows.T, next_ones.T).T)

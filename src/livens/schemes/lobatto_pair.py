@@ -1,0 +1,177 @@
+"""Lobatto IIIA on positions with Lobatto IIIB on momenta (J-PRK), and its forerunners RATTLE and SHAKE."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+import casadi as ca
+
+from livens import tableaus
+from livens.engine.equations import StepEquations
+from livens.schemes.assemble import step_equations
+from livens.schemes.base import ElementEnergies, ElementScheme, Requirement, Scheme, Share, State
+from livens.schemes.partitioned import PartitionedStages, constant_momentum_map, force, powers, velocity_constraint
+from livens.schemes.relations import Relations
+from livens.system import System
+
+#: Why there must be mass: see docs/runge-kutta.md.
+MASS = Requirement(
+    "regular_mass",
+    "a regular mass matrix (without mass, the last force would have to vanish by itself, and nothing would give the "
+    "velocity at the end of a step)",
+)
+
+
+class LobattoPair(Scheme):
+    """J-PRK, S002 def. 6.2, in Livens form: order 2s - 2, symplectic, on constraints and hidden constraints::
+
+        Q_i = q0 + h sum_j a_ij V_j           dT/dv(Q_i, V_i) = p0 + h sum_j abar_ij F_j
+        q1  = Q_s                             dT/dv(q1, v1)   = p0 + h sum_j b_j F_j
+        0   = g(Q_i), i = 2 .. s              0 = G(q1) v1
+
+    with a of Lobatto IIIA and abar of IIIB; the F_j have a multiplier L_j each. As ``abar_is = 0``, the last one enters
+    p1 alone. The multipliers shown are those of the accelerations at the end of the step.
+    """
+
+    family = "lobatto-iiia-iiib-<s>"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((2,), (3,), (4,))
+    symplectic = symmetric = True
+    conserves = ("constraint", "velocity_constraint", "momentum_maps")
+    summary, source = "Lobatto IIIA on positions, IIIB on momenta (J-PRK)", "S002 def. 6.2"
+    requires = (MASS,)
+
+    def __init__(self, s: int) -> None:
+        self.pair = tableaus.lobatto_iiia_iiib(s)
+        self.name = type(self).family.replace("<s>", str(s))
+        self.order, self.estimate_order = self.pair.order, s - s % 2  # symmetric, so even
+
+    def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
+        x, y = self.pair.first, self.pair.second
+        relations = Relations(x.A, y.A, x.b, x.c, constant_momentum_map(model))
+        return step_equations(model, _PairStages(relations, constrained=bool(model.m)), dropped)
+
+
+class _PairStages(PartitionedStages):
+    """The recipe; the accelerations a at the end of the step are unknowns too, for the multipliers shown."""
+
+    def __init__(self, relations: Relations, constrained: bool) -> None:
+        super().__init__(relations)
+        if constrained:
+            self.unknowns = (*self.unknowns, "a")
+            self.multipliers = (*(f"L{i + 1}" for i in range(relations.s)), "lam")
+
+    def stage_multipliers(self, e: ElementEnergies, x: Any) -> list[Any]:
+        return [getattr(x, name) for name in self.multipliers[:-1]] or super().stage_multipliers(e, x)
+
+    def constrain(self, share: Share, e: ElementEnergies, stages: Any, x: Any) -> None:
+        if not self.multipliers:
+            return
+        q1, v1, t1, h = stages.q1, stages.v1, stages.t[-1], stages.h
+        momentum_rate, second = rates(e, q1, v1, x.a, t1)
+        balance = momentum_rate - force(e, q1, v1, t1) + e.G(q1, t1).T @ x.lam
+        share.rows = [*share.rows, h * balance]
+        share.constraints = [
+            *(e.g(q, t) / h for q, t in zip(stages.Q[1:], stages.t[1:], strict=True)),
+            velocity_constraint(e, q1, v1, t1),
+            h * second,
+        ]
+
+    def force_multipliers(self, x: Any) -> Any:
+        return x.lam
+
+    def estimate(self, old: State, x: Any, h: Any) -> Any:
+        """Velocities at both ends against those of the first and the last stage."""
+        increments = self.increments(x)
+        return h * self.relations.b[0] * (x.v1 - increments[0] - increments[-1])
+
+
+def rates(e: ElementEnergies, q: Any, v: Any, a: Any, t: Any) -> tuple[Any, Any]:
+    """``d/dt dT/dv`` and ``d^2/dt^2 g`` of a motion with these positions, velocities and accelerations."""
+    m, acceleration = e.model, ca.SX.sym("a", e.n)
+
+    def along(f: Any) -> Any:
+        return ca.jtimes(f, m.q, m.v) + ca.jtimes(f, m.v, acceleration) + ca.jacobian(f, m.t)
+
+    hidden = along(m.g) if e.m else m.g
+    both = [along(ca.gradient(m.T, m.v)), along(hidden) if e.m else m.g]
+    return ca.Function("rates", [m.q, m.v, acceleration, m.t, m.k], both)(q, v, a, t, e.k)  # type: ignore[return-value]
+
+
+class Rattle(ElementScheme):
+    """RATTLE, the pair with s = 2 where the kinetic energy depends on v alone (S002 sect. 6.2)::
+
+        M v  = p0 + h/2 F(q0, v) - h/2 G(q0)^T lam          q1 = q0 + h v,  0 = g(q1)
+        M v1 = M v + h/2 F(q1, v) - h/2 G(q1)^T mu          0 = G(q1) v1
+
+    Written for itself, it is the check of the general recipe.
+    """
+
+    name = "rattle"
+    order = 2
+    symplectic = symmetric = True
+    conserves: tuple[str, ...] = ("constraint", "velocity_constraint", "momentum_maps")
+    summary, source = "RATTLE: half steps with multipliers for positions, then for velocities", "S002 sect. 6.2"
+    requires = (MASS, Requirement("separable", "a kinetic energy of velocities alone"))
+    unknowns = ("v", "v1")
+    multipliers: tuple[str, ...] = ("lam", "mu")
+
+    def guess(self, old: State) -> list[Any]:
+        return [old.v, old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * x.v, x.v1
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [-old.p, 0 * old.p]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return 0 * old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        ends = (old.q, x.lam, t), (new.q, self._second(e, x), t + h)
+        first, second = (force(e, q, x.v, time) - e.G(q, time).T @ L for q, L, time in ends)
+        work = [powers(e, q, x.v, L, time) for q, L, time in ends]
+        p, p1 = e.T_v(new.q, x.v), e.T_v(new.q, new.v)
+        return Share(
+            rows=[p - h / 2 * first, p1 - p - h / 2 * second],
+            constraints=self._constraints(e, new, t + h, h),
+            momentum=p1,
+            supplied=h / 2 * (work[0][0] + work[1][0]),
+            dissipated=h / 2 * (work[0][1] + work[1][1]),
+        )
+
+    def _second(self, e: ElementEnergies, x: Any) -> Any:
+        """The multipliers at the end of the step."""
+        return x.mu
+
+    def _constraints(self, e: ElementEnergies, new: State, t: Any, h: Any) -> list[Any]:
+        return [e.g(new.q, t) / h, velocity_constraint(e, new.q, new.v, t)]
+
+    def force_multipliers(self, x: Any) -> Any:
+        """Both act in the step, half of it each: their mean belongs to its middle, to second order."""
+        return (x.lam + x.mu) / 2
+
+
+class Shake(Rattle):
+    """SHAKE: RATTLE without its last multipliers, so that the velocity is not on the hidden constraints.
+
+    The positions are those of RATTLE: what lacks in p1 is normal to the constraints, and the multiplier of the next
+    step makes up for it. The velocities are of first order.
+    """
+
+    name = "shake"
+    symmetric = False
+    conserves = ("constraint", "momentum_maps")
+    summary, source = "SHAKE: positions of RATTLE, velocities not on the constraints", "S002 sect. 6.2"
+    multipliers = ("lam",)
+
+    def _second(self, e: ElementEnergies, x: Any) -> Any:
+        return ca.SX(e.m, 1)
+
+    def _constraints(self, e: ElementEnergies, new: State, t: Any, h: Any) -> list[Any]:
+        return [e.g(new.q, t) / h]
+
+    def force_multipliers(self, x: Any) -> Any:
+        """It acts for half a step, for the whole time between the middles of two steps."""
+        return x.lam / 2

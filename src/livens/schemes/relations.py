@@ -1,0 +1,118 @@
+"""The linear part of a step of Runge-Kutta type: unknowns, stages and the end of the step from each other.
+
+Written for unknowns that suit round-off and sparsity: not the velocities of the stages but
+``D_i = (Q_i - q0)/h - r_i v0`` with ``r_i = sum_j a_ij``, how far the mean velocities up to them are from what v0 alone
+would make. The equations of stage i then have derivatives by ``D_i`` and ``L_i`` alone, except for the momenta: with
+velocities as unknowns every force would depend on all stages. And as the D_i are of size h, so is what the rounding of
+coefficients does: summed up over many steps, that is what invariants suffer from most.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+
+#: Coefficients that are zero but for rounding.
+_ROUND_OFF = 1e-12
+
+
+def kept(A: np.ndarray) -> list[int]:
+    """The stages whose row and column are not zero. Lobatto IIIA lacks its first row, IIIB its last column."""
+    full = np.abs(A) > _ROUND_OFF
+    return [i for i in range(len(A)) if full[i].any() and full[:, i].any()]
+
+
+class Relations:
+    """Two methods, A on coordinates and `A_p` on momenta, with the same weights b and nodes c (S002 def. 6.1).
+
+    ``Q_i = q0 + h sum_j a_ij V_j`` and ``P_i = p0 + h sum_j abar_ij F_j``. Unknown are ``D_i = (Q_i - q0)/h - r_i v0``
+    of the stages in `kept`, and ``V_i - v0`` of the others. The equations for momenta are solved for the forces::
+
+        sum_i W_ki (P_i - p0) = h F_k + h sum_l X_kl F_l           l: stages whose force no P_i of the others determines
+        sum_i N_ki (P_i - p0) = 0                                  what is left if A_p is singular
+
+    Where M is constant, the second line is one for velocities, ``sum_i N_ki (V_i - v0) = 0``, which a mass of zero
+    leaves as it is; it is then solved for the ``V_i`` that would be unknowns.
+    """
+
+    def __init__(self, A: np.ndarray, A_p: np.ndarray, b: np.ndarray, c: np.ndarray, constant_mass: bool) -> None:
+        self.A, self.A_p, self.b, self.c, self.constant_mass = A, A_p, b, c, constant_mass
+        self.s = len(b)
+        self.reach = _clean(A.sum(axis=1))  # r_i: it is c_i but for some methods of two stages
+        self.with_mean, self.with_force = kept(A), kept(A_p)
+        self.own = [i for i in range(self.s) if i not in self.with_mean]
+        self.free = [i for i in range(self.s) if i not in self.with_force]
+        for matrix, core in ((A, self.with_mean), (A_p, self.with_force)):
+            if np.linalg.matrix_rank(matrix[np.ix_(core, core)]) < len(core):
+                raise InputError("a matrix of a Runge-Kutta method is singular where no row and no column is zero")
+        inverse = np.linalg.inv(A_p[np.ix_(self.with_force, self.with_force)])
+        self.W = inverse
+        self.X = _clean(inverse @ A_p[np.ix_(self.with_force, self.free)])
+        self.N = np.zeros((len(self.free), self.s))
+        self.N[:, self.free] = np.eye(len(self.free))
+        self.N[:, self.with_force] = -A_p[np.ix_(self.free, self.with_force)] @ inverse
+        #: ``p1 - p0 = sum_i d_i (P_i - p0) + h sum_l f_l F_l``
+        self.d = _clean(b[self.with_force] @ inverse)
+        self.f = _clean(b[self.free] - b[self.with_force] @ self.X)
+        self._solve_for_velocities()
+
+    def _solve_for_velocities(self) -> None:
+        """``V - v0 = S U`` and ``(Q - q0)/h - r v0 = R U`` for the unknowns U, ``q1 = q0 + h v0 + h e U``."""
+        s, core, own = self.s, self.with_mean, self.own
+        inverse = np.linalg.inv(self.A[np.ix_(core, core)])
+        by_mean, by_own = np.zeros((s, len(core))), np.zeros((s, len(own)))
+        by_mean[core] = inverse
+        by_own[core] = -inverse @ self.A[np.ix_(core, own)]
+        by_own[own] = np.eye(len(own))
+        self.eliminated = bool(own) and self.constant_mass
+        if self.eliminated:
+            back = np.linalg.inv(self.N @ by_own)
+            by_mean = by_mean - by_own @ back @ self.N @ by_mean
+            by_own = np.zeros((s, 0))
+        self.S = _clean(np.hstack([by_mean, by_own]))
+        self.R = _clean(self.A @ self.S)
+        self.R[core] = 0.0
+        self.R[core, range(len(core))] = 1.0
+        self.e = self.R[-1] if np.allclose(self.A[-1], self.b, atol=_ROUND_OFF) else _clean(self.b @ self.S)
+
+    @property
+    def unknowns(self) -> tuple[str, ...]:
+        """Their names."""
+        own = [] if self.eliminated else self.own
+        return (*(f"D{i + 1}" for i in self.with_mean), *(f"V{i + 1}" for i in own))
+
+    @cached_property
+    def ends_with_stage(self) -> bool:
+        """The last stage is the end of the step, for coordinates and momenta."""
+        same = [np.allclose(matrix[-1], self.b, atol=_ROUND_OFF) for matrix in (self.A, self.A_p)]
+        return all(same) and abs(self.c[-1] - 1) < _ROUND_OFF
+
+    @cached_property
+    def velocity_weights(self) -> np.ndarray | None:
+        """w of ``v1 = v0 + sum_i w_i (V_i - v0)``, if velocities at the end follow from those of the stages.
+
+        That is so at a last stage, and where M is constant and no force is left in the formula for p1.
+        """
+        if self.ends_with_stage:
+            return np.eye(self.s)[-1]
+        if not self.constant_mass or np.any(self.f):
+            return None
+        w = np.zeros(self.s)
+        w[self.with_force] = self.d
+        return w
+
+
+def _clean(numbers: Any) -> Any:
+    return np.where(np.abs(numbers) < _ROUND_OFF, 0.0, numbers)
+
+
+def weighted(weights: Any, terms: Any, start: Any) -> Any:
+    """``start + sum_i weights_i terms_i``, without the terms of weight zero."""
+    for weight, term in zip(weights, terms, strict=True):
+        if weight:
+            start = start + (term if weight == 1 else weight * term)
+    return start
