@@ -13,6 +13,8 @@ import numpy as np
 
 #: A pivot must be at least this part of the largest entry of its column.
 THRESHOLD = 0.1
+#: An entry is zero if it is not larger than this part of what its rounding has been through.
+_ROUNDING = 1e-14
 #: How many rows and columns with the fewest entries are looked at for each pivot.
 _CANDIDATES = 8
 
@@ -24,39 +26,50 @@ class SingularMatrixError(ArithmeticError):
 def pivot_order(
     rows: Sequence[int] | np.ndarray, columns: Sequence[int] | np.ndarray, values: np.ndarray, size: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """``(row order, column order)``: the k-th pivot stands in row ``row_order[k]``, column ``column_order[k]``."""
+    """``(row order, column order)``: the k-th pivot stands in row ``row_order[k]``, column ``column_order[k]``.
+
+    Entries of all sizes can be pivots, such as tiny masses beside large forces, but not what elimination left of two
+    that cancel: beside every entry goes the size of all terms it is made of.
+    """
     if not np.all(np.isfinite(values)):
         raise SingularMatrixError("the Jacobian is not finite")
     work: list[dict[int, float]] = [{} for _ in range(size)]
+    terms: list[dict[int, float]] = [{} for _ in range(size)]
     column_rows: list[set[int]] = [set() for _ in range(size)]
     for i, j, value in zip(rows, columns, values, strict=True):
         work[int(i)][int(j)] = float(value)
+        terms[int(i)][int(j)] = abs(float(value))
         column_rows[int(j)].add(int(i))
-    tiny = 1e-14 * float(np.abs(values).max(initial=0.0))
     row_order: list[int] = []
     column_order: list[int] = []
     by_row = _Buckets([len(row) for row in work])
     by_column = _Buckets([len(column) for column in column_rows])
     for _ in range(size):
-        i, j = _best_pivot(work, column_rows, by_row, by_column, tiny)
+        i, j = _best_pivot(work, terms, column_rows, by_row, by_column)
         row_order.append(i)
         column_order.append(j)
-        pivot_row = work[i]
+        pivot_row, pivot_terms = work[i], terms[i]
         pivot = pivot_row.pop(j)
+        shaken = pivot_terms.pop(j) / abs(pivot)
         by_row.remove(i)
         by_column.remove(j)
         column_rows[j].discard(i)
         for column in pivot_row:
             column_rows[column].discard(i)
         for other in column_rows[j]:
-            target = work[other]
-            factor = target.pop(j) / pivot
+            target, target_terms = work[other], terms[other]
+            entry = target.pop(j)
+            factor, size_of_factor = entry / pivot, abs(entry / pivot)
+            # a factor that is itself left of a cancellation is known to fewer digits, and so is what it multiplies
+            error = target_terms.pop(j) / abs(pivot) + size_of_factor * (shaken - 1.0)
             for column, value in pivot_row.items():
+                size_of_terms = size_of_factor * pivot_terms[column] + (error - size_of_factor) * abs(value)
                 if column not in target:
                     column_rows[column].add(other)
-                    target[column] = -factor * value
+                    target[column], target_terms[column] = -factor * value, size_of_terms
                 else:
                     target[column] -= factor * value
+                    target_terms[column] += size_of_terms
             by_row.move(other, len(target))
         for column in pivot_row:
             by_column.move(column, len(column_rows[column]))
@@ -64,17 +77,18 @@ def pivot_order(
 
 
 def _best_pivot(
-    work: list[dict[int, float]], column_rows: list[set[int]], by_row: _Buckets, by_column: _Buckets, tiny: float
-) -> tuple[int, int]:
+    work: list[dict[int, float]], terms: list[dict[int, float]], column_rows: list[set[int]], by_row: _Buckets,
+    by_column: _Buckets,
+) -> tuple[int, int]:  # fmt: skip
     best: tuple[float, float] | None = None
     place = (-1, -1)
     seen = 0
     for j in by_column.sorted():
-        largest = max((abs(work[i][j]) for i in column_rows[j]), default=0.0)
-        if largest <= tiny:
+        found = [(abs(work[i][j]), i) for i in column_rows[j] if abs(work[i][j]) > _ROUNDING * terms[i][j]]
+        if not found:
             continue
-        for i in column_rows[j]:
-            size = abs(work[i][j])
+        largest = max(found)[0]
+        for size, i in found:
             if size >= THRESHOLD * largest:
                 merit = ((len(work[i]) - 1) * (len(column_rows[j]) - 1), -size / largest)
                 if best is None or merit < best:
@@ -88,7 +102,7 @@ def _best_pivot(
         for i in by_row.sorted(_CANDIDATES):
             for j, value in work[i].items():
                 merit = ((len(work[i]) - 1) * (len(column_rows[j]) - 1), 0.0)
-                if abs(value) > tiny and merit < best:
+                if abs(value) > _ROUNDING * terms[i][j] and merit < best:
                     largest = max(abs(work[r][j]) for r in column_rows[j])
                     if abs(value) >= THRESHOLD * largest:
                         best, place = (merit[0], -abs(value) / largest), (i, j)
