@@ -10,13 +10,21 @@ import casadi as ca
 import numpy as np
 
 from livens import schemes
+from livens.descriptor import DescriptorModel
 from livens.errors import InputError
 from livens.model import Model
+from livens.multibody_equations import Formulation
+from livens.nambu import Nambu
 from livens.observe import expression, walk
+from livens.phase_space import PhaseSpaceModel
 from livens.result import MissingVariableError, Result
+from livens.rounding import Rounding
+from livens.step_sizes import step_sizes
 from livens.system import System
 from livens.trend import Series, Trend
 
+#: Observables that are to be zero, on the levels of positions and velocities.
+CONSTRAINTS = ("constraint", "velocity_constraint")
 AS_PROMISED, NOT_AS_PROMISED = "conserved to round-off as promised", "NOT AS PROMISED"
 ROUND_OFF, BOUNDED, DRIFTS = "conserved to round-off", "bounded, no trend", "drifts"
 STEPWISE, TOO_SHORT, NO_STEPS, NOT_FINITE = (
@@ -32,8 +40,6 @@ _ROUNDINGS = 100
 _TAKEN_FOR_ROUND_OFF = 1e-11
 #: A trend that explains less of the deviation than this is not called a drift.
 _WORTH_MENTIONING = 0.1
-#: States per block at which roundings are looked at.
-_SAMPLES = 16
 
 
 @dataclass(frozen=True)
@@ -71,23 +77,24 @@ def rows(result: Result) -> list[Row]:
 def _measured(result: Result, system: Model) -> list[Row]:
     """From the states, in one pass."""
     names = [result.summary.energy] if result.summary.energy else []
-    names += ["constraint", "velocity_constraint"] if isinstance(system, System) and system.m else []
+    names += [name for name in CONSTRAINTS if name in system.view.names and expression(system, name).numel()]
     names += list(result.summary.momentum_drift)
+    if not names:
+        return []
     watched = {name: _Watched() for name in names}
-    rounding = _Rounding(system, names, result.parameter_vector)
+    rounding = Rounding(system, names, result.parameter_vector)
     kinetic = 0.0
     parts = list(system.view.symbols)
     moving = ["kinetic_energy"] if "kinetic_energy" in system.view.names else names[:1]
-    work = ["supplied_energy", "dissipated_energy"] if "supplied_energy" in result.stored else []
+    work = ["supplied_energy", "dissipated_energy"] if _balanced(result) else []
     for t, values in walk(result, [*names, *parts, *moving, *work]):
         state = values[len(names) : len(names) + len(parts)]
         supplied, dissipated = values[-2:] if work else (0.0, 0.0)
-        if moving:
-            kinetic = max(kinetic, float(np.abs(values[len(names) + len(parts)]).max()))
+        kinetic = max(kinetic, float(np.abs(values[len(names) + len(parts)]).max()))
         for name, value in zip(names, values, strict=False):
             if name == result.summary.energy:
                 value = value - supplied + dissipated  # what came in or went out is not drift
-            elif name in ("constraint", "velocity_constraint"):
+            elif name in CONSTRAINTS:
                 value = np.abs(value).max(axis=1)
             watched[name].look(t, value.reshape(len(t), -1))
         rounding.look(t, state)
@@ -96,9 +103,14 @@ def _measured(result: Result, system: Model) -> list[Row]:
         if name == result.summary.energy:
             table += _energy_rows(result, watched[name], kinetic, rounding[name])
             continue
-        maker = _constraint_row if name in ("constraint", "velocity_constraint") else _momentum_row
+        maker = _constraint_row if name in CONSTRAINTS else _momentum_row
         table.append(maker(result, name, watched[name], rounding[name]))
     return table
+
+
+def _balanced(result: Result) -> bool:
+    """Whether the run kept account of the energy that came in and went out."""
+    return {"supplied_energy", "dissipated_energy"} <= set(result.stored)
 
 
 class _Watched:
@@ -134,34 +146,14 @@ def _larger(old: float, values: np.ndarray) -> float:
     return new if not new <= old else old  # NaN stays
 
 
-class _Rounding:
-    """What quantities change by if all numbers of the state are rounded: ``eps max sum |df/dz_i| |z_i|``."""
-
-    def __init__(self, system: Model, names: list[str], k: np.ndarray) -> None:
-        view, z = system.view, system.view.state
-        terms = [ca.norm_inf(ca.fabs(ca.jacobian(expression(system, name), z)) @ ca.fabs(z)) for name in names]
-        self._names, self._k = names, k
-        self._function = view.function(ca.vertcat(*terms))
-        self._largest = np.zeros(len(names))
-
-    def look(self, t: np.ndarray, state: list[np.ndarray]) -> None:
-        for i in np.unique(np.linspace(0, len(t) - 1, _SAMPLES).astype(int)):
-            terms = self._function(*(part[i] for part in state), t[i], self._k).full().ravel()
-            # derivatives may be infinite where the quantity itself is not
-            self._largest = np.maximum(self._largest, np.where(np.isfinite(terms), terms, 0.0))
-
-    def __getitem__(self, name: str) -> float:
-        return float(np.finfo(float).eps * self._largest[self._names.index(name)])
-
-
 def _energy_rows(result: Result, seen: _Watched, kinetic: float, rounding: float) -> list[Row]:
     """Relative to the start, or to the largest kinetic energy where that is nearly zero."""
     name, summary = result.summary.energy, result.summary
     start = float(seen.first[0])
     scale = abs(start) if abs(start) > 1e-3 * kinetic else kinetic
     relative, scale = scale > 0, scale or 1.0
-    promised = name in _promises(result)
-    words = name.replace("_", " ") + ("" if result.system.conservative else " (balance)")
+    promised = name in promises(result) or (name == "hamiltonian" and _promised_as_quadratic(result, name))
+    words = name.replace("_", " ") + (" (balance)" if _balanced(result) and not result.system.conservative else "")
     worst = _worst(seen.deviation / scale, summary.max_energy_drift)
     step = _worst(seen.increment / scale if result.facts.every == 1 else 0.0, summary.max_energy_increment)
     one = _ROUNDINGS * rounding / scale
@@ -177,9 +169,9 @@ def _energy_rows(result: Result, seen: _Watched, kinetic: float, rounding: float
 
 
 def _constraint_row(result: Result, name: str, seen: _Watched, rounding: float) -> Row:
-    words = "constraints g(q)" if name == "constraint" else "hidden constraints G(q) v"
+    words = _constraint_words(name, bool(result.facts.algebraic))
     noted = result.summary.max_constraint if name == "constraint" else result.summary.max_velocity_constraint
-    worst, promised, trend = _worst(seen.size, noted), name in _promises(result), seen.trend()
+    worst, promised, trend = _worst(seen.size, noted), _constraint_promised(result, name), seen.trend()
     steps = _steps(result, seen)
     # these do not add up, but near singular positions they are amplified
     verdict = _verdict(worst, 10 * _ROUNDINGS * rounding, promised, trend, result, steps)
@@ -207,13 +199,17 @@ def _noted(result: Result) -> list[Row]:
     if summary.energy:
         found.append((words, summary.energy, summary.max_energy_drift, True))
         found.append(("  its increment per step", summary.energy, summary.max_energy_increment, True))
-    if result.facts.constraint_names:
-        found.append(("constraints g(q)", "constraint", summary.max_constraint, False))
-        found.append(("hidden constraints G(q) v", "velocity_constraint", summary.max_velocity_constraint, False))
+    algebraic = bool(result.facts.algebraic)
+    if result.facts.constraint_names or algebraic:
+        found.append((_constraint_words("constraint", algebraic), "constraint", summary.max_constraint, False))
+    if result.facts.constraint_names or summary.max_velocity_constraint:
+        hidden = _constraint_words("velocity_constraint", algebraic)
+        found.append((hidden, "velocity_constraint", summary.max_velocity_constraint, False))
     found += [(name.replace("_", " "), name, drift, True) for name, drift in summary.momentum_drift.items()]
     table = []
     for quantity, name, worst, relative in found:
-        promised = name in _promises(result)
+        # without the model it is not known which of them the equations impose
+        promised = name in promises(result) and not (algebraic and name in CONSTRAINTS)
         verdict = _verdict(worst, _TAKEN_FOR_ROUND_OFF, promised, None, result, steps)
         verdict = STEPWISE if verdict == TOO_SHORT else verdict
         table.append(Row(quantity, name, None, worst, relative, None, None, promised, verdict))
@@ -235,20 +231,73 @@ def _verdict(worst: float, allowed: float, promised: bool, trend: Trend | None, 
     return DRIFTS if trend.significant and abs(trend.slope) * span > _WORTH_MENTIONING * worst else BOUNDED
 
 
-def _promises(result: Result) -> tuple[str, ...]:
-    return schemes.get(result.facts.scheme).conserves
+def promises(result: Result) -> tuple[str, ...]:
+    """What the scheme of a run says it conserves."""
+    try:
+        return schemes.get(result.facts.scheme).conserves
+    except InputError:  # a scheme of the user's own: it is not known by its name
+        return ()
+
+
+def _constraint_words(name: str, algebraic: bool) -> str:
+    if name == "velocity_constraint":
+        return "hidden constraints G(q) v"
+    return "constraints g" if algebraic else "constraints g(q)"
+
+
+def _constraint_promised(result: Result, name: str) -> bool:
+    """What a scheme promises of constraints holds for those that the equations impose."""
+    if isinstance(result.system, Formulation):
+        imposed = {"constraint": ("index-3", "ggl"), "velocity_constraint": ("index-2", "ggl")}
+        return "constraint" in promises(result) and result.system.formulation in imposed[name]
+    return name in promises(result)
 
 
 def _momentum_promised(result: Result, name: str) -> bool:
-    """By its name, or as one of the momentum maps whose generators are linear in q (translations and rotations)."""
-    promises = _promises(result)
-    if name in promises or "momentum_maps" not in promises:
-        return name in promises
-    if not isinstance(result.system, System):
+    """By its name, as a quadratic invariant, or as a momentum map whose generators are linear in q."""
+    promised, model = promises(result), result.system
+    if name in promised:
+        return True
+    if isinstance(model, Nambu) and "first Hamiltonian" in promised and name == next(iter(model.symmetries)):
+        return True
+    if isinstance(model, DescriptorModel):
+        return _promised_as_quadratic(result, name)
+    if "momentum_maps" not in promised or not isinstance(model, (System, PhaseSpaceModel)):
         return False
-    q = ca.SX.sym("q", result.system.n)
-    generators = ca.vec(result.system.momentum_symmetry(name)(q))
-    return not ca.depends_on(ca.jacobian(generators, q), q)
+    # translations and rotations
+    view = model.view
+    generators = ca.jacobian(expression(model, name), view.symbols["p"])
+    return not ca.depends_on(ca.jacobian(ca.vec(generators), view.symbols["q"]), view.symbols["q"])
+
+
+def _promised_as_quadratic(result: Result, name: str) -> bool:
+    """A promise of quadratic invariants is one for a quantity that is quadratic in x, if the model does conserve it.
+
+    The balance of a quadratic Hamiltonian is such a quantity, whatever is supplied and dissipated (S002 thm. 4.2).
+    """
+    model = result.system
+    if "quadratic_invariants" not in promises(result) or not isinstance(model, DescriptorModel):
+        return False
+    x, value = model.view.state, expression(model, name)
+    if ca.depends_on(value, model.view.t) or ca.depends_on(ca.hessian(value, x)[0], x):
+        return False
+    return name == "hamiltonian" or _invariant(model, value, result.parameter_vector)
+
+
+def _invariant(model: DescriptorModel, value: Any, k: np.ndarray) -> bool:
+    """Whether its rate vanishes, at random states; no proof is possible where x does not determine its own rate."""
+    if not model.regular_flow:
+        return False
+    d = model.descriptor
+    zero = ca.SX.zeros(d.x.numel())
+    rate = ca.solve(ca.jacobian(d.residual, d.xdot), -ca.substitute(d.residual, d.xdot, zero))
+    terms = ca.Function("terms", [d.x, d.t, d.k], [ca.densify(ca.gradient(value, d.x)) * rate])
+    random = np.random.default_rng(7)
+    for _ in range(5):
+        parts = np.array(terms(random.uniform(0.5, 1.5, d.x.numel()), random.uniform(), k))
+        if not abs(parts.sum()) <= 1e-10 * (1 + np.abs(parts).sum()):  # a NaN is no proof
+            return False
+    return True
 
 
 def _steps(result: Result, seen: _Watched) -> int:
@@ -281,6 +330,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "t_end": facts.t_end,
         "status": result.status,
         "steps": result.statistics.steps,
+        "step_sizes": step_sizes(result),
         "as_promised": all(row.holds for row in table),
         "rows": [{**{key: plain(value) for key, value in vars(row).items()}, "holds": row.holds} for row in table],
     }

@@ -79,6 +79,10 @@ class DescriptorModel(Model):
     def watched_energy(self, conserved: tuple[str, ...]) -> str:
         return "hamiltonian" if self.descriptor.stored is not None else ""
 
+    def magnitude(self) -> Any:
+        stored = self.descriptor.stored
+        return 0.0 if stored is None else ca.fabs(stored)
+
 
 class DescriptorView(View):
     """The symbols of a descriptor, x and y apart, and its observables."""

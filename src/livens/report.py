@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from livens.conserved import NOT_AS_PROMISED, Row, rows
 from livens.result import Result
+from livens.step_sizes import fictive, step_sizes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +16,8 @@ __all__ = ["Row", "print_report", "rows"]
 
 #: Where there is no terminal to ask, lines may be so long.
 _WIDTH = 140
+#: More events than this are only counted.
+_EVENTS = 10
 
 
 def console() -> Console:
@@ -31,7 +34,7 @@ def print_report(result: Result) -> list[Row]:
     facts, statistics = result.facts, result.statistics
     steps = max(statistics.steps, 1)
     out.print(
-        f"[bold]{facts.problem or 'system'}[/] with {facts.scheme}, h = {facts.h:g}, "
+        f"[bold]{facts.problem or 'system'}[/] with {facts.scheme}, {step_words(result)}, "
         f"t = {facts.t0:g} to {float(result.last('t')):g}"
     )
     out.print(
@@ -39,13 +42,36 @@ def print_report(result: Result) -> list[Row]:
         f"{statistics.newton_iterations / steps:.2f} Newton corrections each), "
         f"ready to run after {statistics.compile_s:.2f} s"
     )
+    sizes = step_sizes(result)
+    if sizes is not None:
+        out.print(size_words(sizes))
     if result.message:
         out.print(result.message, markup=False)
+    for event in result.events[:_EVENTS]:
+        out.print(f"{event.name} at t = {event.t:.9g}", markup=False)
+    if len(result.events) > _EVENTS:
+        out.print(f"... and {len(result.events) - _EVENTS} more events")
     table = rows(result)
-    out.print(as_table(table))
+    out.print(as_table(table) if table else "the model says of nothing that it is conserved", markup=False)
     if result.path is not None:
         out.print(f"kept in {result.path}", markup=False)
     return table
+
+
+def step_words(result: Result) -> str:
+    """What h is in this run."""
+    what = "first h" if result.facts.control else "h in fictive time" if fictive(result) else "h"
+    return f"{what} = {result.facts.h:g}"
+
+
+def size_words(sizes: dict[str, Any]) -> str:
+    """The sizes of steps that differ, in a sentence."""
+    words = []
+    if sizes["smallest"] is not None:
+        words.append(f"steps from {sizes['smallest']:.3g} to {sizes['largest']:.3g}")
+    if sizes["mean"] is not None:
+        words.append(f"{sizes['mean']:.3g} on average")
+    return ", ".join([*words, f"{sizes['rejected']} rejected"])
 
 
 def as_table(report: list[Row]) -> Table:

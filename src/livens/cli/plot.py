@@ -26,8 +26,8 @@ def plot(
 ) -> None:
     """Draw energies, constraints, coordinates and more of a run, and print the files written.
 
-    Pictures: energy, energy_increments, constraints, momenta, multipliers, coordinates, phase_portrait, newton,
-    trajectory, snapshots.
+    Pictures: energy, balance, energy_increments, constraints, momenta, multipliers, algebraic, coordinates,
+    phase_portrait, newton, step_sizes, trajectory, snapshots.
 
     Example: livens plot double-four-bar.h5 --what energy,constraints --out figures
     """

@@ -17,7 +17,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def reproduce(
-    source: Annotated[str, typer.Argument(help="S000, S001, S004, or all of them in one report if not given.")] = "all",
+    source: Annotated[
+        str, typer.Argument(help="S000, S001, S002, S003, S004, or all of them in one report if not given.")
+    ] = "all",
     out: Annotated[
         Path | None, typer.Option(help="Folder for figures and report; reproduce-SOURCE if not given.")
     ] = None,
@@ -70,7 +72,7 @@ def _print(report: Report) -> None:
     for drawn in report.drawn:
         for i, claim in enumerate(drawn.claims):
             number = "" if i else drawn.entry.number
-            style = None if claim.holds else "bold red"
+            style = "bold red" if claim.holds is False else None
             table.add_row(number, _plain(claim.text), _plain(claim.measured), verdict(claim.holds), style=style)
     out.print(table)
     for drawn in report.drawn:

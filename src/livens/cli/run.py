@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from livens.result import Result
 
 
+#: Variables whose last values ``--json`` prints.
+_FINAL = ("q", "v", "p", "x", "y")
+
+
 def add_to(app: typer.Typer) -> None:
     app.command("run")(run)
 
@@ -27,6 +31,11 @@ def run(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change an option or a parameter.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Result file; PROBLEM.h5 if not given.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Let steps follow their error: at most this, relative.")
+    ] = None,
+    smallest: Annotated[float | None, typer.Option(help="Smallest step of a run with step-size control.")] = None,
+    largest: Annotated[float | None, typer.Option(help="Largest step of a run with step-size control.")] = None,
     every: Annotated[int | None, typer.Option(help="Store every so many steps; 1 if not given.")] = None,
     store: Annotated[str | None, typer.Option(help="Variables to keep, as in q,v; all if not given.")] = None,
     compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller, which takes longer.")] = False,
@@ -38,6 +47,9 @@ def run(
 ) -> None:
     """Simulate a ready problem or a scenario, keep the run in a file, and say what was conserved.
 
+    With --tolerance, --smallest or --largest the size of steps is controlled, and --h is that of the first. A step
+    that fails is then repeated with half its size; with --tolerance, sizes follow the estimated error.
+
     Example: livens run double-four-bar --h 1e-3 --t-end 10 --set speed=2 --out run.h5
     """
     import livens as lv
@@ -45,7 +57,10 @@ def run(
 
     progress = False if quiet or as_json else None
     if resume:
-        fixed = {"--scheme": scheme, "--h": h, "--set": set_, "--out": out, "--store": store}
+        fixed = {
+            "--scheme": scheme, "--h": h, "--set": set_, "--out": out, "--store": store, "--tolerance": tolerance,
+            "--smallest": smallest, "--largest": largest,
+        }  # fmt: skip
         for name, value in fixed.items():
             if value is not None:
                 raise InputError(f"--resume goes on with the run as it is in the file; {name} cannot be changed")
@@ -56,6 +71,12 @@ def run(
             out = Path(f"{Path(problem).stem}.h5")
         given = dict(scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, out=out, force=force, store=store)
         options |= {"compress": True} if compress else {}
+        control: dict[str, Any] = {
+            name: value
+            for name, value in dict(tolerance=tolerance, smallest=smallest, largest=largest).items()
+            if value is not None
+        }
+        options |= {"control": lv.StepControl(**control)} if control else {}
         options |= {name: value for name, value in given.items() if value is not None}
         result = uninterrupted(lambda: lv.simulate(loaded, progress=progress, **options))
     if as_json:
@@ -107,10 +128,13 @@ def settings(items: list[str]) -> dict[str, Any]:
 
 
 def as_object(result: Result) -> dict[str, Any]:
-    """What ``--json`` prints. Drifts are relative; constraints are absolute."""
+    """What ``--json`` prints. Drifts are relative; constraints are absolute. What is not finite is null."""
+    from livens.conserved import plain
+    from livens.step_sizes import step_sizes
+
     statistics, summary, facts = result.statistics, result.summary, result.facts
     steps = max(statistics.steps, 1)
-    return {
+    found = {
         "problem": facts.problem,
         "scheme": facts.scheme,
         "h": facts.h,
@@ -120,10 +144,12 @@ def as_object(result: Result) -> dict[str, Any]:
         "us_per_step": statistics.wall_s / steps * 1e6,
         "compile_s": statistics.compile_s,
         "newton_iterations_mean": statistics.newton_iterations / steps,
-        "max_energy_drift": summary.max_energy_drift,
-        "max_energy_increment": summary.max_energy_increment,
+        "max_energy_drift": summary.max_energy_drift if summary.energy else None,
+        "max_energy_increment": summary.max_energy_increment if summary.energy else None,
         "max_constraint": summary.max_constraint,
         "max_velocity_constraint": summary.max_velocity_constraint,
         "momentum_drift": max(summary.momentum_drift.values(), default=None),
-        "final": {name: result.last(name).tolist() for name in ("q", "v", "p") if name in result.stored},
+        "final": {name: result.last(name).tolist() for name in _FINAL if name in result.stored},
     }
+    sizes = step_sizes(result)
+    return {name: plain(value) for name, value in found.items()} | ({} if sizes is None else {"step_sizes": sizes})

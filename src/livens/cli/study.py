@@ -82,7 +82,7 @@ def converge(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure the order of schemes: errors in q and v at the end of a motion, for smaller and smaller steps.
+    """Measure the order of schemes: errors at the end of a motion, for smaller and smaller steps.
 
     Errors are distances from the exact solution; for a problem without one, from an extrapolation of runs with much
     smaller steps. Orders are fitted with a 95 % confidence interval. Errors marked * are at the round-off floor, or
@@ -157,7 +157,7 @@ def problem_of(name: str, set_: list[str] | None) -> Problem:
     problem, options = what_to_run(name, settings(set_ or []))
     if options.get("project"):
         system = problem.system
-        given = {"q0": problem.q0, "v0": problem.v0}
+        given = {"q0": problem.q0, "v0": problem.v0}  # a scenario describes a mechanical system
         start = system.start(given, system.parameter_vector(), problem.t0, project=True, redundant="remove")
         problem = dataclasses.replace(problem, q0=start["q"], v0=start["v"])
     return problem
@@ -292,7 +292,7 @@ def _print_work(study: Convergence) -> None:
             table.add_row("" if i else curve.scheme, f"{point.h:g}", *errors, *cost)
         table.add_section()
     out.print(table)
-    out.print("evaluations: of the equations of a step, two for every Newton correction")
+    out.print("evaluations: of the equations of a step, two for every Newton correction; of forces, if none is needed")
     _print_notes(study)
 
 

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
 
 #: A table on the screen has at most so many rows; the file has all.
 _SHOWN = 40
-_COLUMNS = ("status", "steps", "us_per_step", "max_energy_drift", "max_constraint", "error_q")
+_COLUMNS = (
+    "status",
+    "steps",
+    "us_per_step",
+    "max_energy_drift",
+    "max_constraint",
+    "momentum_drift",
+    "error_q",
+    "error_x",
+)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,7 +44,7 @@ def sweep(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Table file: .csv or .parquet.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing table.")] = False,
-    final: Annotated[bool, typer.Option("--final", help="Also keep coordinates and velocities at the end.")] = False,
+    final: Annotated[bool, typer.Option("--final", help="Also keep the state at the end.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one per core if not given.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
@@ -92,7 +101,7 @@ def _print(study: Sweep, varied: list[str], out: Path | None) -> None:
 
     from livens.report import console
 
-    columns = varied + [name for name in _COLUMNS if any(name in row for row in study.rows)]
+    columns = varied + [name for name in _COLUMNS if any(row.get(name) is not None for row in study.rows)]
     table = Table(*(name.replace("_", " ") if name not in varied else name for name in columns))
     for row in study.rows[:_SHOWN]:
         table.add_row(*(_cell(row.get(name)) for name in columns), style="red" if row["status"] == "failed" else None)

@@ -21,45 +21,68 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from livens.errors import InputError, suggestion
-from livens.plot import names, style
-from livens.plot.conserved import constraints, energy, energy_increments, has_energy, momenta
+from livens.plot import style
+from livens.plot.conserved import (
+    balance,
+    constraints,
+    energy,
+    energy_increments,
+    has_constraints,
+    has_energy,
+    has_exchange,
+    momenta,
+)
 from livens.plot.curves import has_model, thin
 from livens.plot.mechanism import has_bars, snapshots
-from livens.plot.motion import coordinates, multipliers, newton, phase_portrait
-from livens.plot.paths import trajectory
+from livens.plot.motion import algebraic, coordinates, has_plane, motion, multipliers, phase_portrait
+from livens.plot.paths import has_paths, trajectory
+from livens.plot.work import newton, step_sizes
+from livens.step_sizes import differ
 
 if TYPE_CHECKING:
     from livens.result import Result
 
 __all__ = [
-    "PICTURES", "Plots", "check_names", "constraints", "coordinates", "energy", "energy_increments", "momenta",
-    "multipliers", "newton", "phase_portrait", "save_all", "snapshots", "thin", "trajectory",
+    "PICTURES", "Plots", "algebraic", "balance", "check_names", "constraints", "coordinates", "energy",
+    "energy_increments", "momenta", "multipliers", "newton", "phase_portrait", "save_all", "snapshots", "step_sizes",
+    "thin", "trajectory",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of picture, the variables it is made of, and the runs it makes sense for."""
+    """A kind of picture, the variables it is made of, and the runs it makes sense for.
+
+    Among the variables, "state" stands for all that observables of the model are made of.
+    """
 
     draw: Callable[[Any], Figure]
     needs: str
     sensible: Callable[[Result], bool] = lambda result: True
 
     def fits(self, result: Result) -> bool:
-        return set(self.needs.split()) <= set(result.stored) and self.sensible(result)
+        needs = set(self.needs.split())
+        if "state" in needs:
+            if not has_model(result):
+                return False
+            needs = needs - {"state"} | set(result.system.view.symbols)
+        return needs <= set(result.stored) and self.sensible(result)
 
 
 #: Every kind of picture by its name.
 PICTURES = {
-    "energy": Kind(energy, "q v p", has_energy),
-    "energy_increments": Kind(energy_increments, "q v p", lambda r: has_energy(r) and len(r.t) > 1),
-    "constraints": Kind(constraints, "q v p", lambda r: has_model(r) and bool(r.facts.constraint_names)),
-    "momenta": Kind(momenta, "q v p", lambda r: has_model(r) and bool(r.summary.momentum_drift)),
+    "energy": Kind(energy, "state", has_energy),
+    "balance": Kind(balance, "state", has_exchange),
+    "energy_increments": Kind(energy_increments, "state", lambda r: has_energy(r) and len(r.t) > 1),
+    "constraints": Kind(constraints, "state", has_constraints),
+    "momenta": Kind(momenta, "state", lambda r: bool(r.summary.momentum_drift)),
     "multipliers": Kind(multipliers, "multipliers", lambda r: bool(r.facts.constraint_names)),
-    "coordinates": Kind(coordinates, "q"),
-    "phase_portrait": Kind(phase_portrait, "q v"),
-    "newton": Kind(newton, "newton_iterations step_size", lambda r: len(r.t) > 1),
-    "trajectory": Kind(trajectory, "q", lambda r: bool(names.points(r.facts.coordinates))),
+    "algebraic": Kind(algebraic, "y"),
+    "coordinates": Kind(coordinates, "", lambda r: bool(motion(r))),
+    "phase_portrait": Kind(phase_portrait, "", has_plane),
+    "newton": Kind(newton, "newton_iterations step_size", lambda r: bool(r.newton_iterations.any())),
+    "step_sizes": Kind(step_sizes, "step_size", lambda r: differ(r) and len(r.t) > 1),
+    "trajectory": Kind(trajectory, "", has_paths),
     "snapshots": Kind(snapshots, "q", has_bars),
 }
 
@@ -74,6 +97,10 @@ class Plots:
         """Kinetic and potential energy, and the conserved one."""
         return self._drawn(energy, path)
 
+    def balance(self, path: str | Path | None = None) -> Figure:
+        """Energy stored, supplied and dissipated since the start, and by how much they disagree."""
+        return self._drawn(balance, path)
+
     def energy_increments(self, path: str | Path | None = None) -> Figure:
         """Relative change of energy from step to step, with a band that marks round-off."""
         return self._drawn(energy_increments, path)
@@ -83,7 +110,7 @@ class Plots:
         return self._drawn(constraints, path)
 
     def momenta(self, path: str | Path | None = None) -> Figure:
-        """How far momenta are from their initial values."""
+        """How far momenta and other invariants are from their initial values."""
         return self._drawn(momenta, path)
 
     def multipliers(self, path: str | Path | None = None) -> Figure:
@@ -91,19 +118,29 @@ class Plots:
         return self._drawn(multipliers, path)
 
     def coordinates(self, chosen: str | Sequence[str] | None = None, path: str | Path | None = None) -> Figure:
-        """The chosen coordinates against time; without a choice all of them, or eight of many."""
+        """The chosen coordinates or states against time; without a choice all of them, or eight of many."""
         return self._drawn(coordinates, path, chosen)
 
-    def phase_portrait(self, coordinate: str | None = None, path: str | Path | None = None) -> Figure:
-        """A coordinate against its velocity; without a name, the coordinate that moves most."""
-        return self._drawn(phase_portrait, path, coordinate)
+    def algebraic(self, path: str | Path | None = None) -> Figure:
+        """The algebraic variables of a model of first order, at most the eight largest."""
+        return self._drawn(algebraic, path)
+
+    def phase_portrait(
+        self, coordinate: str | None = None, path: str | Path | None = None, against: str | None = None
+    ) -> Figure:
+        """A coordinate against its velocity or momentum, a state against another one."""
+        return self._drawn(phase_portrait, path, coordinate, against)
 
     def newton(self, path: str | Path | None = None) -> Figure:
         """Newton corrections and step sizes."""
         return self._drawn(newton, path)
 
+    def step_sizes(self, path: str | Path | None = None) -> Figure:
+        """The sizes of steps that differ, on a logarithmic axis."""
+        return self._drawn(step_sizes, path)
+
     def trajectory(self, path: str | Path | None = None) -> Figure:
-        """The paths of points in the plane or in space."""
+        """The paths of points in the plane or in space; of three states, the orbit."""
         return self._drawn(trajectory, path)
 
     def snapshots(self, times: Sequence[float] | None = None, path: str | Path | None = None) -> Figure:

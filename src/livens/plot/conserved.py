@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from livens import schemes
+from livens.conserved import promises
+from livens.energy_balance import balance as balance_of
+from livens.energy_balance import exchanged, recorded, scale
 from livens.errors import InputError
+from livens.observe import expression
 from livens.plot import names
 from livens.plot.curves import curve, has_model, log_curves, need_steps, round_off, time_axis
 from livens.plot.style import COLUMN, PALETTE, caption, house_style, legend, new_figure
@@ -19,19 +22,20 @@ if TYPE_CHECKING:
 
 @house_style()
 def energy(result: Result) -> Figure:
-    """Kinetic and potential energy, and the energy the scheme watches over.
+    """The energy the run watches over, and of which it consists: kinetic and potential energy, where it has these.
 
     With forces, its balance too: the energy without what came in and with what was lost.
     """
-    name = result.summary.energy
-    watched = result.observe(name)
+    name = _watched(result)
     figure = new_figure(COLUMN, 2.5)
     axes = figure.add_subplot()
-    curve(axes, result.t, result.observe("kinetic_energy"), label="kinetic", color=PALETTE[0])
-    curve(axes, result.t, result.observe("potential_energy"), label="potential", color=PALETTE[1], linestyle="--")
-    curve(axes, result.t, watched, label=names.quantity(name), color=PALETTE[6], linewidth=1.4)
-    if np.any(_exchanged(result)):
-        curve(axes, result.t, _balance(result), label="balance", color=PALETTE[2], dashes=(4, 1.5))
+    for i, (part, dashes) in enumerate({"kinetic": "-", "potential": "--"}.items()):
+        if f"{part}_energy" in result.system.view.names:
+            y = result.observe(f"{part}_energy")
+            curve(axes, result.t, y, label=part, color=PALETTE[i], linestyle=dashes)
+    curve(axes, result.t, result.observe(name), label=names.quantity(name), color=PALETTE[6], linewidth=1.4)
+    if np.any(exchanged(result)):
+        curve(axes, result.t, balance_of(result), label="balance", color=PALETTE[2], dashes=(4, 1.5))
     axes.set_ylabel("energy (J)")
     time_axis(axes, result)
     legend(axes)
@@ -40,19 +44,40 @@ def energy(result: Result) -> Figure:
 
 
 @house_style()
+def balance(result: Result) -> Figure:
+    """Where the energy went: stored, supplied and dissipated since the start; below, by how much they disagree."""
+    name = _watched(result)
+    if result.system.conservative or "supplied_energy" not in result.system.layout:
+        raise InputError("nothing supplies or takes energy that the run keeps account of: there is nothing to draw")
+    stored, unit = result.observe(name), scale(result)
+    figure = new_figure(COLUMN, 3.6)
+    upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 2])
+    curve(upper, result.t, stored - stored[0], label="stored", color=PALETTE[6], linewidth=1.4)
+    curve(upper, result.t, result.supplied_energy, label="supplied", color=PALETTE[0])
+    curve(upper, result.t, result.dissipated_energy, label="dissipated", color=PALETTE[1], linestyle="--")
+    upper.set_ylabel("energy since the start (J)")
+    legend(upper)
+    defect = np.abs(stored - stored[0] - exchanged(result)) / unit[0]
+    rounding = round_off(result, name) / unit[0]
+    band = log_curves(lower, result.t, {"defect": defect}, rounding, _walk(result, rounding))
+    lower.set_ylabel(f"defect $/\\; {unit[1]}$")
+    legend(lower, band)
+    time_axis(lower, result)
+    figure.align_ylabels()
+    caption(figure, result)
+    return figure
+
+
+@house_style()
 def energy_increments(result: Result) -> Figure:
     """Relative change of energy from step to step; zeros lie at the bottom, the band is round-off."""
     need_steps(result)
-    balance = _balance(result)
-    scale, words = _energy_scale(result)
+    name = _watched(result)
+    size, words = scale(result)
     figure = new_figure(COLUMN, 2.4)
     axes = figure.add_subplot()
-    band = log_curves(
-        axes,
-        result.t[1:],
-        {"increment": np.abs(np.diff(balance)) / scale},
-        round_off(result, result.summary.energy) / scale,
-    )
+    increments = np.abs(np.diff(balance_of(result))) / size
+    band = log_curves(axes, result.t[1:], {"increment": increments}, round_off(result, name) / size)
     axes.set_ylabel(f"$|E_{{n+1}} - E_n|\\; /\\; {words}$")
     time_axis(axes, result)
     legend(axes, band)
@@ -63,33 +88,34 @@ def energy_increments(result: Result) -> Figure:
 
 @house_style()
 def constraints(result: Result) -> Figure:
-    """The largest violation of the constraints: of the positions above, of the velocities below."""
-    if not result.facts.constraint_names:
+    """The largest violation of the constraints: of positions and, below, of velocities, if there are any."""
+    if not has_constraints(result):
         raise InputError("the system has no constraints: there is nothing to draw")
-    figure = new_figure(COLUMN, 3.4)
-    upper, lower = figure.subplots(2, sharex=True)
+    labels = {"constraint": "max $|g|$" if result.facts.algebraic else "max $|g(q)|$"}
+    if "velocity_constraint" in result.system.view.names:
+        labels["velocity_constraint"] = r"max $|\mathrm{d}g/\mathrm{d}t|$"
+    figure = new_figure(COLUMN, 0.6 + 1.4 * len(labels))
+    panels = figure.subplots(len(labels), sharex=True, squeeze=False)[:, 0]
     rounding = round_off(result, "constraint")
     # where only positions are held, their roundings are roundings over h of the velocities
-    held = any(s.name == result.facts.scheme and "velocity_constraint" in s.conserves for s in schemes.all())
-    for axes, name, label, passed_on in (
-        (upper, "constraint", "max $|g(q)|$", 0.0),
-        (lower, "velocity_constraint", r"max $|\mathrm{d}g/\mathrm{d}t|$", 0.0 if held else rounding / result.facts.h),
-    ):
+    held = "velocity_constraint" in promises(result)
+    for axes, (name, label) in zip(panels, labels.items(), strict=True):
         worst = np.abs(result.observe(name)).max(axis=1)
+        passed_on = 0.0 if held or name == "constraint" else rounding / result.facts.h
         band = log_curves(axes, result.t, {label: worst}, round_off(result, name), passed_on)
         axes.set_ylabel(label)
-    time_axis(lower, result)
-    legend(upper, band)
+    time_axis(panels[-1], result)
+    legend(panels[0], band)
     caption(figure, result)
     return figure
 
 
 @house_style()
 def momenta(result: Result) -> Figure:
-    """How far the momenta of the system's symmetries are from their initial values, relative to their size."""
+    """How far momenta and other invariants are from their initial values, relative to their size."""
     symmetries = list(result.summary.momentum_drift)
     if not symmetries:
-        raise InputError("the system has no symmetry, so no momentum is conserved: there is nothing to draw")
+        raise InputError("the system has no symmetry and no invariant to be conserved: there is nothing to draw")
     curves, rounding = {}, 0.0
     for name in symmetries:
         momentum = result.observe(name).reshape(len(result.t), -1)
@@ -98,9 +124,7 @@ def momenta(result: Result) -> Figure:
         rounding = max(rounding, round_off(result, name) / size)
     figure = new_figure(COLUMN, 2.4)
     axes = figure.add_subplot()
-    # roundings add up like a random walk
-    walk = rounding * np.sqrt(max(result.statistics.steps, 100) / 100)
-    band = log_curves(axes, result.t, curves, rounding, walk)
+    band = log_curves(axes, result.t, curves, rounding, _walk(result, rounding))
     axes.set_ylabel("change since the start, relative")
     time_axis(axes, result)
     legend(axes, *axes.get_lines(), band)
@@ -110,26 +134,25 @@ def momenta(result: Result) -> Figure:
 
 def has_energy(result: Result) -> bool:
     """Whether the run says enough about its energy."""
-    recorded = {"supplied_energy", "dissipated_energy"} <= set(result.stored)
-    return has_model(result) and (recorded or result.system.conservative)
+    return has_model(result) and bool(result.summary.energy) and recorded(result)
 
 
-def _balance(result: Result) -> np.ndarray:
-    """Energy that came in or went out through forces and dissipation is not drift."""
-    return np.asarray(result.observe(result.summary.energy) - _exchanged(result))
+def has_exchange(result: Result) -> bool:
+    """Whether the run kept account of energy that came in or went out."""
+    return has_energy(result) and not result.system.conservative and "supplied_energy" in result.stored
 
 
-def _exchanged(result: Result) -> np.ndarray:
-    """What came in less what went out; nothing does in a conservative system, whether that was stored or not."""
-    if result.system.conservative:
-        return np.zeros(len(result.t))
-    return np.asarray(result.supplied_energy - result.dissipated_energy)
+def has_constraints(result: Result) -> bool:
+    """Whether the model has any."""
+    return "constraint" in result.system.view.names and bool(expression(result.system, "constraint").numel())
 
 
-def _energy_scale(result: Result) -> tuple[float, str]:
-    """Relative to the initial energy, or to the largest kinetic energy where that is nearly zero."""
-    start = abs(float(result.observe(result.summary.energy)[0]))
-    kinetic = float(np.abs(result.observe("kinetic_energy")).max())
-    if start > 1e-3 * kinetic:
-        return start, "|E_0|"
-    return kinetic or 1.0, r"\max T"
+def _watched(result: Result) -> str:
+    if not result.summary.energy:
+        raise InputError("the model has no energy: there is nothing to draw")
+    return result.summary.energy
+
+
+def _walk(result: Result, rounding: float) -> float:
+    """Roundings add up like a random walk."""
+    return float(rounding * np.sqrt(max(result.statistics.steps, 100) / 100))

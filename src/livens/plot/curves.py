@@ -5,18 +5,21 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from livens.dynamics import dynamics
 from livens.errors import InputError
-from livens.observe import expression
 from livens.plot.style import BAND
+from livens.rounding import round_off
 
 if TYPE_CHECKING:
     from livens.result import Result
+
+__all__ = [
+    "COLUMNS", "curve", "few_ticks", "has_model", "log_curves", "need_steps", "path", "round_off", "steady_limits",
+    "thin", "thin_path", "time_axis",
+]  # fmt: skip
 
 #: A page at print resolution is about so many pixels wide.
 COLUMNS = 2000
@@ -87,19 +90,6 @@ def need_steps(result: Result) -> None:
 def few_ticks(axes: Axes) -> None:
     """So few that their labels do not touch in a paper's column."""
     axes.locator_params(nbins=6, steps=[1, 2, 5, 10])
-
-
-def round_off(result: Result, name: str) -> float:
-    """What an observable changes by if all numbers of the state are rounded: ``eps max sum |df/dz_i| |z_i|``."""
-    d = dynamics(result.system)
-    z = ca.vertcat(d.q, d.v, d.p)
-    change = d.function(ca.norm_inf(ca.fabs(ca.jacobian(expression(result.system, name), z)) @ ca.fabs(z)))
-    k = result.parameter_vector
-    some = np.unique(np.linspace(0, len(result.t) - 1, 64).astype(int))
-    changes = [float(change(result.q[i], result.v[i], result.p[i], result.t[i], k)) for i in some]
-    # derivatives may be infinite where the model itself is not
-    largest = max((c for c in changes if np.isfinite(c)), default=1.0)
-    return float(np.finfo(float).eps * (largest or 1.0))
 
 
 def time_axis(axes: Axes, result: Result) -> None:

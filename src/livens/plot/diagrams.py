@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from livens.energy_balance import balance, scale
 from livens.errors import InputError
+from livens.plot import names
+from livens.plot.conserved import has_constraints
 from livens.plot.curves import curve
 from livens.plot.style import (
     COLUMN,
@@ -31,8 +35,9 @@ if TYPE_CHECKING:
     from livens.study.convergence import Convergence, Curve
 
 _MARKERS = "osD^vPX*"
+#: A comparison has at most so many panels for invariants.
+_INVARIANTS = 3
 _SIZES = (6.0, 4.0, 3.0, 2.5)  # smaller ones lie on top: schemes with the same errors can be told apart
-_ERRORS = {"q": "error in $q$", "v": "error in $v$"}
 
 
 @house_style()
@@ -45,7 +50,7 @@ def order_diagram(study: Convergence) -> Figure:
         drawn = [_order_curve(axes, scheme, name, i) for i, scheme in enumerate(study.curves)]
         _slopes(axes, study, name)
         _log_axes(axes)
-        axes.set_ylabel(_ERRORS[name])
+        axes.set_ylabel(_error(name))
         legend(axes, *drawn)
     panels[-1].set_xlabel("$h$ (s)")
     _caption(figure, _described(study))
@@ -86,8 +91,12 @@ def _slopes(axes: Axes, study: Convergence, name: str) -> None:
 
 
 @house_style()
-def work_precision_diagram(study: Convergence, variable: str = "q") -> Figure:
-    """Errors against wall time and against evaluations of the equations of a step. Hollow points are at the floor."""
+def work_precision_diagram(study: Convergence, variable: str | None = None) -> Figure:
+    """Errors against wall time and against evaluations of the equations of a step. Hollow points are at the floor.
+
+    Without a name, errors in q, or in x of a model of first order.
+    """
+    variable = study.variables[0] if variable is None else variable
     if variable not in study.variables:
         raise InputError(f"the study has no errors of '{variable}'")
     figure = new_figure(PAGE, 2.6)
@@ -104,7 +113,7 @@ def work_precision_diagram(study: Convergence, variable: str = "q") -> Figure:
         _log_axes(axes)
     left.set_xlabel("wall time (s)")
     right.set_xlabel("evaluations")
-    left.set_ylabel(_ERRORS[variable])
+    left.set_ylabel(_error(variable))
     legend(left, *drawn)
     _caption(figure, _described(study))
     return figure
@@ -143,27 +152,57 @@ def _power(value: float, position: int) -> str:
 
 @house_style()
 def comparison_diagram(results: Mapping[str, Result]) -> Figure:
-    """How far the energy is from its start, and the constraints from zero, for several runs of one problem."""
+    """How far the energy is from its start, and the constraints from zero, for several runs of one problem.
+
+    Of a model without energy, how far its invariants are from their start.
+    """
     if not results:
         raise InputError("there is no run to draw")
     runs = list(results.values())
-    constrained = bool(runs[0].facts.constraint_names)
-    figure = new_figure(COLUMN, (3.8 if constrained else 2.3) + LEGEND_ROW * legend_rows(list(results)))
-    panels = figure.subplots(2 if constrained else 1, sharex=True, squeeze=False)[:, 0]
-    for i, (scheme, result) in enumerate(results.items()):
-        energy = result.observe(result.summary.energy) - result.supplied_energy + result.dissipated_energy
-        scale = max(abs(float(energy[0])), 1e-3 * float(np.abs(result.observe("kinetic_energy")).max())) or 1.0
-        _decades(panels[0], result.t, np.abs(energy - energy[0]) / scale, scheme, i)
-        if constrained:
-            _decades(panels[1], result.t, np.abs(result.observe("velocity_constraint")).max(axis=1), scheme, i)
-    panels[0].set_ylabel("change of energy, relative")
-    if constrained:
-        panels[1].set_ylabel(r"max $|\mathrm{d}g/\mathrm{d}t|$")
+    curves = _compared(runs[0])
+    if not curves:
+        raise InputError("the model has no energy, no invariants and no constraints: there is nothing to compare")
+    figure = new_figure(COLUMN, 0.6 + 1.6 * len(curves) + LEGEND_ROW * legend_rows(list(results)))
+    panels = figure.subplots(len(curves), sharex=True, squeeze=False)[:, 0]
+    for axes, (label, values) in zip(panels, curves.items(), strict=True):
+        for i, (scheme, result) in enumerate(results.items()):
+            _decades(axes, result.t, values(result), scheme, i)
+        axes.set_ylabel(label)
     panels[-1].set_xlabel("$t$ (s)")
     legend(panels[0])
     facts = runs[0].facts
     _caption(figure, f"{facts.problem or 'system'}, h = {facts.h:g} s")
     return figure
+
+
+def _compared(run: Result) -> dict[str, Callable[[Result], np.ndarray]]:
+    """What the panels of a comparison show."""
+    curves: dict[str, Callable[[Result], np.ndarray]] = {}
+    if run.summary.energy:
+        curves["change of energy, relative"] = _energy_change
+    else:
+        for name in list(run.summary.momentum_drift)[:_INVARIANTS]:
+            curves[f"{names.quantity(name)},\nrelative change"] = functools.partial(_change, name=name)
+    hidden = "velocity_constraint" if "velocity_constraint" in run.system.view.names else "constraint"
+    if has_constraints(run):
+        words = r"max $|\mathrm{d}g/\mathrm{d}t|$" if hidden == "velocity_constraint" else "max $|g|$"
+        curves[words] = lambda result: np.asarray(np.abs(result.observe(hidden)).max(axis=1))
+    return curves
+
+
+def _energy_change(result: Result) -> np.ndarray:
+    energy = balance(result)
+    return np.asarray(np.abs(energy - energy[0]) / scale(result)[0])
+
+
+def _change(result: Result, name: str) -> np.ndarray:
+    values = result.observe(name).reshape(len(result.t), -1)
+    size = float(np.linalg.norm(values, axis=1).max()) or 1.0
+    return np.asarray(np.linalg.norm(values - values[0], axis=1) / size)
+
+
+def _error(name: str) -> str:
+    return f"error in ${name}$" if len(name) == 1 else f"error in {name}"
 
 
 def _decades(axes: Axes, t: np.ndarray, y: np.ndarray, label: str, i: int) -> None:

@@ -60,7 +60,7 @@ def has_bars(result: Result) -> bool:
 
 def _length(result: Result, bar: str) -> float:
     """A bar's own l, or that of the whole system; nan if there is none."""
-    elements = result.system.elements if has_model(result) else ()
+    elements = getattr(result.system, "elements", ()) if has_model(result) else ()
     own: dict[str, Any] = next((e.parameters.plain() for e in elements if e.name == bar), {})
     length = own.get("l", result.facts.parameters.get("l"))
     return float(length) if isinstance(length, (int, float)) else float("nan")

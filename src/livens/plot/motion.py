@@ -1,4 +1,4 @@
-"""Pictures of coordinates, multipliers and of the work of a run, against time."""
+"""Pictures of how a model moves: coordinates, states, multipliers against time, and one against another."""
 
 from __future__ import annotations
 
@@ -11,27 +11,40 @@ from matplotlib.ticker import MaxNLocator
 
 from livens.errors import InputError, suggestion
 from livens.plot import names
-from livens.plot.curves import COLUMNS, curve, few_ticks, need_steps, path, steady_limits, time_axis
-from livens.plot.style import COLUMN, PAGE, PALETTE, caption, escaped, house_style, legend, new_figure
+from livens.plot.curves import curve, few_ticks, has_model, path, steady_limits, time_axis
+from livens.plot.style import COLUMN, PAGE, PALETTE, caption, escaped, house_style, new_figure
 
 if TYPE_CHECKING:
     from livens.result import Result
 
 #: More panels than this cannot be read on a page.
 _PANELS = 8
-#: With more steps than this, a mean says more about Newton's method than dots.
-_DOTS = 300
+
+
+def motion(result: Result) -> str:
+    """The variable that says where the model is: q, or x of a model of first order; nothing if it was not stored."""
+    return next((name for name in ("q", "x") if name in result.stored), "")
 
 
 @house_style()
 def coordinates(result: Result, chosen: str | Sequence[str] | None = None) -> Figure:
-    """Coordinates against time, a panel each: those chosen, or all; of more than eight, some."""
-    known = result.facts.coordinates
+    """Coordinates or states against time, a panel each: those chosen, or all; of more than eight, some."""
+    known, values = result.facts.coordinates, _moving(result)
     asked = [chosen] if isinstance(chosen, str) else chosen
     index = [_index(result, name) for name in asked] if asked else _some_coordinates(result)
-    figure = _panels(result, [names.label(known[i]) for i in index], result.q[:, index])
-    caption(figure, result, f"{len(index)} of {len(known)} coordinates" if len(index) < len(known) else "")
+    figure = _panels(result, [_label(result, i) for i in index], values[:, index])
+    words = "coordinates" if motion(result) == "q" else "states"
+    caption(figure, result, f"{len(index)} of {len(known)} {words}" if len(index) < len(known) else "")
     return figure
+
+
+@house_style()
+def algebraic(result: Result) -> Figure:
+    """The algebraic variables of a model of first order; if there are more than eight, the largest."""
+    known = result.facts.algebraic
+    if not known:
+        raise InputError("the model has no algebraic variables: there is nothing to draw")
+    return _largest(result, "algebraic variables", [escaped(name) for name in known], result.y)
 
 
 @house_style()
@@ -40,59 +53,77 @@ def multipliers(result: Result) -> Figure:
     known = result.facts.constraint_names
     if not known:
         raise InputError("the system has no constraints, so it has no multipliers: there is nothing to draw")
-    largest = np.argsort(-np.abs(result.multipliers).max(axis=0), kind="stable")
-    index = sorted(largest[:_PANELS])
-    figure = _panels(result, [rf"$\lambda$ of {escaped(known[i])}" for i in index], result.multipliers[:, index])
-    caption(figure, result, f"the {len(index)} largest of {len(known)} multipliers" if len(index) < len(known) else "")
+    return _largest(result, "multipliers", [rf"$\lambda$ of {escaped(name)}" for name in known], result.multipliers)
+
+
+def _largest(result: Result, words: str, labels: Sequence[str], values: np.ndarray) -> Figure:
+    """A panel for each column; if there are more than eight, for the largest."""
+    index = sorted(np.argsort(-np.abs(values).max(axis=0), kind="stable")[:_PANELS])
+    figure = _panels(result, [labels[i] for i in index], values[:, index])
+    caption(figure, result, f"the {len(index)} largest of {len(labels)} {words}" if len(index) < len(labels) else "")
     return figure
 
 
 @house_style()
-def phase_portrait(result: Result, coordinate: str | None = None) -> Figure:
-    """A coordinate against its velocity, from the circle to the dot; without a name, the coordinate that moves most."""
-    i = _index(result, coordinate) if coordinate else _liveliest(result)
-    name = result.facts.coordinates[i]
+def phase_portrait(result: Result, coordinate: str | None = None, against: str | None = None) -> Figure:
+    """One quantity against another, from the circle to the dot.
+
+    A coordinate of a mechanical system against its velocity, of a Hamiltonian against its momentum; a state against
+    its rate or momentum if one of the others is called that (``v_x``, ``p_x``), else against the next one. `against`
+    names another coordinate or state instead. Without a name, a coordinate that moves most, or the first state.
+    """
+    values = _moving(result)
+    i = _index(result, coordinate) if coordinate else _liveliest(result) if motion(result) == "q" else 0
+    xlabel = _label(result, i)
+    if against is not None or motion(result) == "x":
+        j = _index(result, against) if against is not None else _partner(result, i)
+        other, ylabel = values[:, j], _label(result, j)
+    elif _canonical(result):
+        other, ylabel = result.p[:, i], names.momentum(result.facts.coordinates[i])
+    else:
+        other, ylabel = result.v[:, i], names.label(result.facts.coordinates[i], rate=True)
     figure = new_figure(COLUMN, 2.8)
     axes = figure.add_subplot()
-    state = np.column_stack([result.q[:, i], result.v[:, i]])
+    state = np.column_stack([values[:, i], other])
     path(axes, state, color=PALETTE[0], linewidth=0.8)
     axes.plot(*state[0], "o", color=PALETTE[0], markerfacecolor="white", markersize=4)
     axes.plot(*state[-1], "o", color=PALETTE[0], markersize=4)
     axes.margins(0.05)
     few_ticks(axes)
-    axes.set(xlabel=names.label(name), ylabel=names.label(name, rate=True))
+    axes.set(xlabel=xlabel, ylabel=ylabel)
     caption(figure, result)
     return figure
 
 
-@house_style()
-def newton(result: Result) -> Figure:
-    """Newton corrections of every step, with their mean over a while in long runs, and the step sizes."""
-    need_steps(result)
-    t, count, h = result.t[1:], result.newton_iterations[1:], result.step_size[1:]
-    figure = new_figure(COLUMN, 3.0)
-    upper, lower = figure.subplots(2, sharex=True, height_ratios=[2, 1])
-    # dots of one pixel column and one height are one dot
-    cells = np.column_stack([np.floor((t - t[0]) / (np.ptp(t) or 1.0) * COLUMNS / 4), count])
-    seen = np.unique(cells, axis=0, return_index=True)[1]
-    upper.plot(t[seen], count[seen], ".", color=PALETTE[5], markersize=4, markeredgewidth=0, label="every step")
-    if len(count) > _DOTS:
-        window = len(count) // 100
-        ends = np.arange(window, len(count) + 1, window)
-        total = np.r_[0, np.cumsum(count)]
-        mean = (total[ends] - total[ends - window]) / window
-        upper.plot(t[ends - 1 - window // 2], mean, color=PALETTE[0], label=f"mean of {window} steps")
-        legend(upper)
-    upper.set_ylim(0, max(int(count.max()), 2) + 0.6)
-    upper.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    upper.set_ylabel("Newton corrections")
-    curve(lower, t, h, color=PALETTE[1], drawstyle="steps-pre")
-    lower.set_ylim(0, 1.25 * float(h.max()))
-    lower.set_ylabel("step size (s)")
-    time_axis(lower, result)
-    figure.align_ylabels()
-    caption(figure, result)
-    return figure
+def has_plane(result: Result) -> bool:
+    """Whether there are two things to draw against each other."""
+    if motion(result) == "x":
+        return len(result.facts.coordinates) > 1
+    return motion(result) == "q" and ("p" if _canonical(result) else "v") in result.stored
+
+
+def _canonical(result: Result) -> bool:
+    """Whether the model is written in momenta; a file without its model does not say."""
+    return has_model(result) and result.system.kind == "Hamiltonian"
+
+
+def _partner(result: Result, i: int) -> int:
+    """What a state is drawn against: its own rate or momentum, or the next state."""
+    known = result.facts.coordinates
+    if len(known) < 2:
+        raise InputError("the model has but one state: there is nothing to draw it against")
+    own = [known.index(f"{letter}_{known[i]}") for letter in "vp" if f"{letter}_{known[i]}" in known]
+    return own[0] if own else (i + 1) % len(known)
+
+
+def _moving(result: Result) -> np.ndarray:
+    return np.asarray(getattr(result, motion(result) or "q"))
+
+
+def _label(result: Result, i: int) -> str:
+    """Units are known of coordinates, not of states: ``x`` may be a concentration."""
+    name = result.facts.coordinates[i]
+    return names.label(name) if motion(result) == "q" else names.symbol(name)
 
 
 def _panels(result: Result, labels: Sequence[str], values: np.ndarray) -> Figure:
@@ -124,7 +155,7 @@ def _some_coordinates(result: Result) -> list[int]:
     if found:
         some = names.spread(range(len(found)), _PANELS // max(map(len, found)))
         return [i for j in some for i in found[j]]
-    reach = np.ptp(result.q, axis=0)
+    reach = np.ptp(_moving(result), axis=0)
     return names.spread([int(i) for i in np.flatnonzero(reach > 1e-9 * reach.max())] or range(len(known)), _PANELS)
 
 
@@ -139,5 +170,6 @@ def _liveliest(result: Result) -> int:
 def _index(result: Result, name: str) -> int:
     known = result.facts.coordinates
     if name not in known:
-        raise InputError(f"the system has no coordinate '{name}'{suggestion(name, known)}")
+        words = "coordinate" if motion(result) == "q" else "state"
+        raise InputError(f"the system has no {words} '{name}'{suggestion(name, known)}")
     return known.index(name)

@@ -24,6 +24,12 @@ def symbol(name: str, dot: bool = False) -> str:
     return rf"$\dot{{{letter}}}{index}$" if dot else f"${letter}{index}$"
 
 
+def momentum(name: str) -> str:
+    """The momentum of a coordinate."""
+    found = symbol(name)
+    return f"$p_{{{found.strip('$')}}}$" if found.startswith("$") else f"momentum of {found}"
+
+
 def quantity(name: str) -> str:
     """An observable in words, or as a formula where its name is one (``p_phi``)."""
     letter, _, index = name.partition("_")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from livens.errors import InputError
 from livens.plot import names
 from livens.plot.curves import few_ticks, path
+from livens.plot.motion import motion
 from livens.plot.style import (
     COLUMN,
     LEGEND_ROW,
@@ -34,42 +36,57 @@ if TYPE_CHECKING:
 def trajectory(result: Result) -> Figure:
     """The paths of points, from the circle to the dot; of more than eight points, eight are drawn.
 
-    Points are coordinates named ``x y`` or ``NAME.x NAME.y``, in space with a ``z``.
+    Points are coordinates named ``x y`` or ``NAME.x NAME.y``, in space with a ``z``. Of a model of first order with
+    three states this is its orbit in the space of these.
     """
-    found = names.points(result.facts.coordinates)
+    known, variable = result.facts.coordinates, motion(result)
+    if variable == "x" and len(known) == 3:
+        figure = _in_space({"": result.x}, [names.symbol(name) for name in known])
+        caption(figure, result)
+        return figure
+    found = names.points(known)
     if not found:
         raise InputError("the system has no coordinates named x, y or NAME.x, NAME.y: there is no path to draw")
     every = list(found)
     shown = [every[i] for i in names.spread(range(len(every)), len(PALETTE))]
     note = f"{len(shown)} of {len(every)} points" if len(shown) < len(every) else ""
-    paths = {escaped(name): result.q[:, found[name]] for name in shown}
+    values = getattr(result, variable or "q")
+    paths = {escaped(name): values[:, found[name]] for name in shown}
     spatial = any(points.shape[1] == 3 for points in paths.values())
-    figure = _in_space(paths) if spatial else _in_plane(paths)
+    unit = " (m)" if variable == "q" else ""
+    labels = [f"${axis}${unit}" for axis in "xyz"]
+    figure = _in_space(paths, labels) if spatial else _in_plane(paths, labels)
     caption(figure, result, note)
     return figure
 
 
-def _in_plane(paths: dict[str, np.ndarray]) -> Figure:
-    labels = list(paths) if len(paths) > 1 else []
-    figure = new_figure(COLUMN, equal_height(np.concatenate(list(paths.values())), labels))
+def has_paths(result: Result) -> bool:
+    """Whether there is a path to draw."""
+    orbit = motion(result) == "x" and len(result.facts.coordinates) == 3
+    return bool(motion(result)) and (orbit or bool(names.points(result.facts.coordinates)))
+
+
+def _in_plane(paths: dict[str, np.ndarray], labels: Sequence[str]) -> Figure:
+    entries = list(paths) if len(paths) > 1 else []
+    figure = new_figure(COLUMN, equal_height(np.concatenate(list(paths.values())), entries))
     axes = figure.add_subplot()
     _draw(axes, paths)
     axes.margins(0.05)
     few_ticks(axes)
-    axes.set(xlabel="$x$ (m)", ylabel="$y$ (m)", aspect="equal")
-    if labels:
+    axes.set(xlabel=labels[0], ylabel=labels[1], aspect="equal")
+    if entries:
         legend(axes)
     return figure
 
 
-def _in_space(paths: dict[str, np.ndarray]) -> Figure:
+def _in_space(paths: dict[str, np.ndarray], labels: Sequence[str]) -> Figure:
     height = 3.0 + LEGEND_ROW * legend_rows(list(paths))
     figure = new_figure(COLUMN, height)
     axes: Any = figure.add_subplot(projection="3d")
     # a point without z stays in the plane z = 0
     placed = {name: np.pad(points, ((0, 0), (0, 3 - points.shape[1]))) for name, points in paths.items()}
     _draw(axes, placed)
-    axes.set(xlabel="$x$ (m)", ylabel="$y$ (m)", zlabel="$z$ (m)")
+    axes.set(xlabel=labels[0], ylabel=labels[1], zlabel=labels[2])
     axes.view_init(elev=25, azim=_azimuth(list(placed.values())))
     top = 1 - 0.2 / height
     if len(paths) > 1:

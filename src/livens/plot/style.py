@@ -19,6 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from livens.errors import InputError, suggestion
+from livens.step_sizes import fictive
 
 if TYPE_CHECKING:
     from livens.result import Result
@@ -135,7 +136,8 @@ def check_suffix(suffix: str) -> None:
 def caption(figure: Figure, result: Result, note: str = "") -> None:
     """Say above the picture which run it shows."""
     facts = result.facts
-    words = [escaped(facts.problem) if facts.problem else "", facts.scheme, f"h = {facts.h:g} s", note]
+    step = "controlled steps" if facts.control else f"h = {facts.h:g}" + (" (fictive)" if fictive(result) else " s")
+    words = [escaped(facts.problem) if facts.problem else "", facts.scheme, step, note]
     figure.suptitle(", ".join(word for word in words if word), x=0.01, ha="left", color=GREY)
 
 

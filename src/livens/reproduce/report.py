@@ -38,13 +38,13 @@ def write(*reports: Report) -> list[Path]:
     return files
 
 
-def verdict(holds: bool) -> str:
-    return "holds" if holds else "DOES NOT HOLD"
+def verdict(holds: bool | None) -> str:
+    return "shown" if holds is None else "holds" if holds else "DOES NOT HOLD"
 
 
 def _counted(report: Report) -> str:
-    claims = report.claims
-    return f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold (livens {livens.__version__})."
+    claims = [claim for claim in report.claims if claim.holds is not None]
+    return f"{sum(bool(claim.holds) for claim in claims)} of {len(claims)} claims hold (livens {livens.__version__})."
 
 
 def as_markdown(report: Report) -> str:
@@ -108,7 +108,7 @@ def _table(rows: Iterable[tuple[Drawn, bool]]) -> list[str]:
             number = drawn.entry.number
             place = f"{drawn.entry.source}-figure-{number}"
             first = f'<td><a href="#{place}">{number}</a></td>' if numbered else ""
-            kind = "" if claim.holds else ' class="no"'
+            kind = ' class="no"' if claim.holds is False else ""
             text, measured = html.escape(claim.text), html.escape(claim.measured)
             lines.append(f"<tr>{first}<td>{text}</td><td>{measured}</td><td{kind}>{verdict(claim.holds)}</td></tr>")
     return [*lines, "</table>"]

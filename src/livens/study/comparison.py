@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ class Entry:
     scheme: str
     result: Result | None
     report: tuple[Row, ...]
-    errors: dict[str, float]  # of q and v at the end, where an exact solution is known
+    errors: dict[str, float]  # by variable at the end, where an exact solution is known
     failure: str = ""
 
     @property
@@ -76,6 +76,11 @@ def _entry_object(entry: Entry) -> dict[str, Any]:
     }
 
 
+def errors_at_end(run: Result, exact: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Euclidean distances from an exact solution, of the variables the run has."""
+    return {name: float(np.linalg.norm(run.last(name) - value)) for name, value in exact.items() if name in run.stored}
+
+
 def compare(
     problem: Problem,
     schemes: str | Sequence[str | Scheme] | None = None,
@@ -103,6 +108,6 @@ def compare(
             except IntegrationError as error:
                 entries.append(Entry(scheme.name, error.result, (), dict.fromkeys(exact, math.nan), str(error)))
                 continue
-            errors = {name: float(np.linalg.norm(getattr(run, name)[-1] - value)) for name, value in exact.items()}
+            errors = errors_at_end(run, exact)
             entries.append(Entry(scheme.name, run, tuple(rows(run)), errors))
     return Comparison(problem.name, step, end, tuple(entries))

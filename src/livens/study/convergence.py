@@ -23,7 +23,7 @@ class Point:
     """One run: its errors at the end and what it cost."""
 
     h: float
-    errors: dict[str, float]  # of q and v; NaN if the run failed
+    errors: dict[str, float]  # by variable; NaN if the run failed
     wall_s: float  # the shortest of the repeats
     steps: int
     evaluations: int
@@ -105,9 +105,10 @@ def converge(
 ) -> Convergence:
     """Run a problem with several schemes and steps, and fit the order of the errors at `t_end`.
 
-    Errors are Euclidean distances of q and of v from the problem's exact solution, or else from an extrapolation of
-    runs with much smaller steps. Without `h`, the problem's own step and its halves are taken, five in all. A run
-    that fails is kept with its reason and left out of the fit. Every run is repeated `repeats` times for its time.
+    Errors are Euclidean distances of q and of v (of a Hamiltonian q and p, of a model of first order x) from the
+    problem's exact solution, or else from an extrapolation of runs with much smaller steps. Without `h`, the problem's
+    own step and its halves are taken, five in all. A run that fails is kept with its reason and left out of the fit.
+    Every run is repeated `repeats` times for its time.
 
     >>> import livens as lv
     >>> study = lv.study.converge(lv.problems.load("simple-pendulum"), "livens-em", t_end=1.0)
@@ -120,7 +121,7 @@ def converge(
     done = 0.0
     with Progress(f"{problem.name}: convergence", int(total), progress) as bar:
         reference = reference_at(problem, end, chosen, steps[-1], lambda: bar.update(0))
-        names = tuple(name for name in ("q", "v") if name in reference.values)
+        names = tuple(name for name in ("q", "v", "p", "x") if name in reference.values)
         curves = []
         for scheme in chosen:
             points = []
@@ -153,9 +154,11 @@ def _point(
         except IntegrationError as error:
             return Point(h, dict.fromkeys(names, math.nan), math.nan, 0, 0, str(error))
         wall = min(wall, run.statistics.wall_s)
-    errors = {name: reference.error(name, getattr(run, name)[-1]) for name in names}
+    errors = {name: reference.error(name, run.last(name)) for name in names}
+    statistics = run.statistics
     # a correction evaluates the equations with their derivatives; after it the residual is looked at once more
-    return Point(h, errors, wall, run.statistics.steps, 2 * run.statistics.newton_iterations)
+    evaluations = 2 * statistics.newton_iterations or statistics.steps * getattr(scheme, "evaluations", 1)
+    return Point(h, errors, wall, statistics.steps, evaluations)
 
 
 def work_precision(
@@ -171,6 +174,7 @@ def work_precision(
 
     `wall_s` is the shortest of them, of the steps alone, without deriving and compiling. `evaluations` counts how often
     the equations of a step are evaluated: every Newton correction takes two, the residual with its derivatives and
-    the residual after it, which decides whether the step is solved.
+    the residual after it, which decides whether the step is solved. Of a scheme with nothing to solve, it counts
+    evaluations of the forces.
     """
     return converge(problem, schemes, h, t_end, repeats=repeats, progress=progress)

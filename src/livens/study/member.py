@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +13,8 @@ from livens.errors import Interrupted, LivensError
 from livens.problems import load
 from livens.problems.problem import Problem
 from livens.simulation import simulate
+from livens.study.comparison import errors_at_end
+from livens.study.reference import variables
 from livens.study.steps import ONLY_THE_END
 
 #: Not options of the problem but of the run.
@@ -57,7 +58,7 @@ def run_member(
         "wall_s": statistics.wall_s,
         "us_per_step": statistics.wall_s / steps * 1e6,
         "newton_iterations_mean": statistics.newton_iterations / steps,
-        "max_energy_drift": summary.max_energy_drift,
+        "max_energy_drift": summary.max_energy_drift if summary.energy else None,
         "max_constraint": summary.max_constraint,
         "max_velocity_constraint": summary.max_velocity_constraint,
         "momentum_drift": max(summary.momentum_drift.values(), default=None),
@@ -65,8 +66,8 @@ def run_member(
     if problem.reference is not None:
         with np.errstate(all="ignore"):  # the exact solution may not exist for these options
             exact = problem.reference(result.facts.t_end)
-        row |= {f"error_{name}": plain(math.dist(result.last(name), value)) for name, value in exact.items()}
+        row |= {f"error_{name}": plain(error) for name, error in errors_at_end(result, exact).items()}
     if final:
-        for name in ("q", "v"):
+        for name in variables(result.system):
             row |= {f"{name}.{c}": float(x) for c, x in zip(result.facts.coordinates, result.last(name), strict=True)}
     return row

@@ -10,13 +10,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from livens.errors import InputError, IntegrationError
+from livens.model import Model
 from livens.problems.problem import Problem
+from livens.schemes import fitting, get
 from livens.schemes.base import Scheme
 from livens.simulation import simulate
 from livens.study.steps import ONLY_THE_END
 
 #: A reference is made with the finest step of the study halved so often; the coarser of these runs check it.
 _LEVELS = 4
+
+
+def variables(model: Model) -> tuple[str, ...]:
+    """What the errors of a run are measured in: q and v, of a Hamiltonian q and p, of a model of first order x."""
+    if model.kind == "Hamiltonian":
+        return "q", "p"
+    return ("q", "v") if "q" in model.view.symbols else ("x",)
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class Reference:
     words: str
 
     def error(self, name: str, found: np.ndarray) -> float:
-        """The Euclidean distance of q or v from the reference."""
+        """The Euclidean distance of a variable from the reference."""
         return float(np.linalg.norm(found - self.values[name]))
 
     def scale(self, name: str) -> float:
@@ -42,8 +51,12 @@ def reference_at(
     if problem.reference is not None:
         exact = {name: np.asarray(value, dtype=float) for name, value in problem.reference(t_end).items()}
         return Reference(exact, dict.fromkeys(exact, 0.0), "the exact solution")
-    best = max(schemes, key=lambda scheme: scheme.order)  # of equals, the one named first
-    return _extrapolated(problem, t_end, best, finest, tick)
+    # of equals, the one named first; steps of a fictive time do not divide the time span
+    equal = [scheme for scheme in schemes if not scheme.fictive]
+    equal = equal or [scheme for name in fitting(problem.system) if not (scheme := get(name)).fictive]
+    if not equal:
+        raise InputError("no reference: the problem has no exact solution, and no scheme with equal steps fits it")
+    return _extrapolated(problem, t_end, max(equal, key=lambda scheme: scheme.order), finest, tick)
 
 
 def _extrapolated(problem: Problem, t_end: float, scheme: Scheme, finest: float, tick: Callable[[], None]) -> Reference:
@@ -53,7 +66,8 @@ def _extrapolated(problem: Problem, t_end: float, scheme: Scheme, finest: float,
     """
     span = t_end - problem.t0
     base = math.ceil(span / finest * (1 - 1e-12))
-    table: dict[str, list[np.ndarray]] = {"q": [], "v": []}
+    names = variables(problem.system)
+    table: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for level in range(_LEVELS):
         steps = base * 2**level
         try:
@@ -71,8 +85,8 @@ def _extrapolated(problem: Problem, t_end: float, scheme: Scheme, finest: float,
                 f"no reference: the problem has no exact solution, and a run of {scheme.name} with h = "
                 f"{span / steps:g} failed: {error}"
             ) from None
-        table["q"].append(run.q[-1])
-        table["v"].append(run.v[-1])
+        for name in names:
+            table[name].append(run.last(name))
         tick()
     values, uncertainty, ratios = {}, {}, {}
     stride = 2 if scheme.symmetric else 1
@@ -80,10 +94,11 @@ def _extrapolated(problem: Problem, t_end: float, scheme: Scheme, finest: float,
         before, last = (float(np.linalg.norm(column[i] - column[i + 1])) for i in (-3, -2))
         ratios[name] = before / max(last, 1e-300)
         values[name], uncertainty[name] = _eliminated(column, scheme.order, stride)
+    uncertain = ", ".join(f"{uncertainty[name]:.0e} in {name}" for name in names)
     words = (
         f"an extrapolation from {_LEVELS} runs of {scheme.name} down to h = {span / (base * 2 ** (_LEVELS - 1)):.3g} "
-        f"(uncertain by {uncertainty['q']:.0e} in q, {uncertainty['v']:.0e} in v; "
-        f"a halving made the change in q {ratios['q']:.2f} times smaller, expected {2**scheme.order})"
+        f"(uncertain by {uncertain}; "
+        f"a halving made the change in {names[0]} {ratios[names[0]]:.2f} times smaller, expected {2**scheme.order})"
     )
     return Reference(values, uncertainty, words)
 

@@ -20,9 +20,11 @@ _MOST_HALVINGS = 30
 
 
 def chosen_schemes(problem: Problem, names: str | Sequence[str | Scheme] | None) -> list[Scheme]:
-    """The schemes asked for, each once; without names all that fit the problem."""
+    """The schemes asked for, each once; without names all that fit the problem and its scaling."""
     if names is None:
-        return [all_schemes.get(name) for name in all_schemes.fitting(problem.system)]
+        return [
+            scheme for name in all_schemes.fitting(problem.system) if _runs(problem, scheme := all_schemes.get(name))
+        ]
     listed = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
     found = {scheme.name: scheme for scheme in map(all_schemes.get, listed)}
     if not found:
@@ -30,6 +32,19 @@ def chosen_schemes(problem: Problem, names: str | Sequence[str | Scheme] | None)
     for scheme in found.values():
         all_schemes.require(scheme, problem.system)
     return list(found.values())
+
+
+def _runs(problem: Problem, scheme: Scheme) -> bool:
+    """Whether a scheme that adapts its steps can do so with the scaling of the problem."""
+    if not scheme.fictive:
+        return True
+    if problem.scaling is None:
+        return False
+    try:
+        scheme.scaled(problem.scaling).equations(problem.system)
+    except InputError:
+        return False
+    return True
 
 
 def step_sizes(text: str) -> list[float]:
@@ -58,8 +73,9 @@ def checked(steps: Sequence[float | str]) -> list[float]:
 
 def usual_steps(problem: Problem, t_end: float) -> list[float]:
     """The problem's own step and its halves; larger ones if that would take more than some seconds."""
-    h = problem.h
-    together = (t_end - problem.t0) / h * (2**_HALVINGS - 1) * (problem.system.n + problem.system.m)
+    h, model = problem.h, problem.system
+    unknowns = len(model.coordinates) + len(model.constraint_names) + len(model.algebraic)
+    together = (t_end - problem.t0) / h * (2**_HALVINGS - 1) * unknowns
     if together > _BUDGET:
         h *= 2.0 ** math.ceil(math.log2(together / _BUDGET))
     return [h / 2**i for i in range(_HALVINGS)]

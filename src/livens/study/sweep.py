@@ -55,7 +55,7 @@ def sweep(
     :param problem: name of a ready problem, or a function at the top of a module that returns a Problem.
     :param vary: options of the problem, or ``h``, ``t_end``, ``scheme``, each with its values.
     :param options: the same for what stays as it is.
-    :param final: also keep coordinates and velocities at the end of every run.
+    :param final: also keep the state at the end of every run: q and v, of a Hamiltonian q and p, else x.
     :param workers: so many processes; 1 runs here, without any. By default one per core.
 
     A run that fails is a row with the status "failed" and the reason. Ctrl-C ends the sweep with what is done so far.

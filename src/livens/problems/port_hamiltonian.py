@@ -1,0 +1,101 @@
+"""Ready port-Hamiltonian problems: the examples of `livens.port_hamiltonian`, with a step and an end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens.port_hamiltonian import examples
+from livens.port_hamiltonian.examples import Example
+from livens.problems import problem
+from livens.problems.accurate import Reference
+from livens.problems.mass_spring_damper import mass_spring_damper
+from livens.problems.problem import Problem
+
+
+def _problem(name: str, example: Example, h: float, t_end: float, reference: Reference | None = None) -> Problem:
+    start = {"x0": example.x0}
+    return Problem(name, example.model, None, None, "gauss-2", h, t_end, reference=reference, start=start)
+
+
+@problem(
+    "viscous-pendulum",
+    summary="pendulum in a viscous airflow, as a port-Hamiltonian system of index 2",
+    source="S002 4.4.2",
+)
+def viscous_pendulum(
+    m: float = 1.0,
+    l: float = 1.0,  # noqa: E741
+    g: float = 9.81,
+    kappa: float = 0.1,
+    alpha: float = 2.0,
+    potential: int = 0,
+) -> Problem:
+    """Viscosity `kappa`; the airflow pushes with ``alpha m`` along x. It is an input, or with ``potential=1`` a part of
+    the Hamiltonian: one motion, two power balances."""
+    example = examples.pendulum("potential" if potential else "port", m, l, g, kappa, alpha)
+    return _problem("viscous-pendulum", example, 0.01, 10.0)
+
+
+@problem(
+    "spring-chain",
+    summary="two masses on three springs, with dampers and a push, as a port-Hamiltonian system",
+    source="S002 7.2.2",
+)
+def spring_chain(
+    m: tuple[float, float] = (1.0, 1.0),
+    d: tuple[float, float] = (0.2, 0.5),
+    alpha: float = 3.0,
+    k: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    r: tuple[float, float, float] = (10.0, 10.0, 10.0),
+    p0: tuple[float, float] = (6.0, 24.0),
+) -> Problem:
+    """`mass-spring-damper` with the dampers `d` and the push `alpha` as an input; released at rest from `p0`."""
+    example = examples.mass_spring_damper(m, k, r, d, alpha, p0)
+    exact = mass_spring_damper(*m, *d, alpha, k, r, p0).reference
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        assert exact is not None
+        there = exact(t)
+        return {"x": np.concatenate([there["q"], there["v"]])}
+
+    return _problem("spring-chain", example, 0.1, 60.0, reference if exact is not None else None)
+
+
+@problem(
+    "rlc-circuit",
+    summary="generator, line and load by Kirchhoff's laws: three differential equations, two algebraic",
+    source="S002 sect. 4, an electrical circuit",
+)
+def rlc_circuit(
+    L: float = 2.0,
+    C: tuple[float, float] = (0.01, 0.02),
+    R_L: float = 0.1,
+    R_G: float = 3.0,
+    R_R: float = 3.0,
+    voltage: float = 1.0,
+) -> Problem:
+    """Inductance and resistance of the line, capacitors at its ends, resistances of generator and load; without charge
+    the constant `voltage` is switched on."""
+    return _problem("rlc-circuit", examples.circuit(L, C, R_L, R_G, R_R, voltage), 0.005, 5.0)
+
+
+@problem(
+    "motor-slider-crank",
+    summary="DC motor on a slider-crank mechanism: circuit and constrained mechanism in one system",
+    source="S002 4.2.4, an interconnection",
+)
+def motor_slider_crank(
+    constant: float = 0.3, voltage: float = 2.0, L: float = 0.05, R: float = 0.5, friction: float = 0.05
+) -> Problem:
+    """The `constant` of the motor turns current into torque and speed into voltage; it starts at rest."""
+    return _problem("motor-slider-crank", examples.motor_slider_crank(constant, voltage, L, R, friction), 0.01, 10.0)
+
+
+@problem(
+    "loudspeaker",
+    summary="voice coil on a membrane that stiffens, fed with an alternating voltage",
+    source="S002 4.2.4, an interconnection",
+)
+def loudspeaker(constant: float = 5.0, amplitude: float = 1.0, frequency: float = 50.0) -> Problem:
+    """Starts at rest; the Hamiltonian is of fourth degree in the displacement."""
+    return _problem("loudspeaker", examples.loudspeaker(constant, amplitude, frequency), 2e-4, 0.2)
