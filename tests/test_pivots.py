@@ -357,3 +357,15 @@ def test_a_singular_point_is_not_hidden():
     e = equations(ca.vertcat(x[0] ** 2 + x[1] - z[0], x[1] + x[0] * x[1]), x, z, c)
     _, _, dx = correction(e, ((0, 1), (0, 1)), [0.0, 0.5], [1.0], [0, 0])
     assert not np.all(np.isfinite(dx))
+
+
+@pytest.mark.parametrize("tiny", [1e-10, 1e-20, 1e-40, 1e-200])
+def test_tiny_entries_are_pivots_but_what_a_cancellation_leaves_is_none(tiny):
+    """A mass of 1e-40 beside one of 1 is a number; the same size left of 1/3 - 1/3 is not."""
+    rows, columns = [0, 1, 1, 2, 2], [0, 0, 1, 1, 2]
+    order = pivot_order(rows, columns, np.array([1.0, 2.0, tiny, 3.0, 1.0]), 3)
+    assert sorted(order[0]) == sorted(order[1]) == [0, 1, 2]
+    third = 1.0 / 3.0
+    dependent = np.array([third, 1.0, third * 7, 7.0 * (1 + 1e-16)])
+    with pytest.raises(SingularMatrixError):
+        pivot_order([0, 0, 1, 1], [0, 1, 0, 1], dependent * np.sqrt(tiny), 2)

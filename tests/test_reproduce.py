@@ -140,7 +140,7 @@ def test_a_run_that_fails_is_a_claim_that_fails(fake, tmp_path):
     assert CliRunner().invoke(app, ["reproduce", "S999", "--out", str(tmp_path)]).exit_code == 1
 
 
-@pytest.mark.parametrize("words", [["S003"], ["S000", "--only", "99"], ["S000", "--out", "FILE"]])
+@pytest.mark.parametrize("words", [["S005"], ["S000", "--only", "99"], ["S000", "--out", "FILE"]])
 def test_bad_input(words, tmp_path, monkeypatch, capsys):
     from livens.cli import main
 

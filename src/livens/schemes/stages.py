@@ -49,7 +49,7 @@ def stage_equations(model: DescriptorModel, tableau: Tableau) -> StepEquations:
         guess=ca.SX.zeros(s * n) if first is None else ca.densify(ca.repmat(first, s, 1)),
         kinds=(n,) * s, layout=layout,
         row_names=tuple(f"equation {i} of stage {j + 1}" for j in range(s) for i in range(n)),
-        inside=(theta, parts), error=_estimate(tableau, slopes, first, x0, end[:n], h),
+        inside=(theta, parts), error=_estimate(model, tableau, slopes, first, x0, end[:n], h),
     )  # fmt: skip
 
 
@@ -63,16 +63,20 @@ def _first_slope(model: DescriptorModel, x0: Any, t: Any, k: Any) -> Any:
     return ca.Function("slope", [d.x, d.t, d.k], [slope])(x0, t, k)
 
 
-def _estimate(tableau: Tableau, slopes: list[Any], first: Any, x0: Any, x1: Any, h: Any) -> Any:
+def _estimate(model: DescriptorModel, tableau: Tableau, slopes: list[Any], first: Any, x0: Any, x1: Any, h: Any) -> Any:
     """The difference of the method to another one of order s on the same slopes and that at the beginning.
 
-    Where the latter is not known, or is that of the first stage anyway, the other method is of order s - 1.
+    Where the latter is not known, or is that of the first stage anyway, the other method is of order s - 1. Variables
+    without a derivative in the equations, such as multipliers, are left out: they are not integrated.
     """
     if first is None and tableau.s == 1:
         return None
     new = first is not None and bool(tableau.A[0].any())
     weights = estimate_weights(tableau.c, tableau.b, new)
-    return h * combined(weights, [x0 if first is None else first, *slopes]), ca.fmax(ca.fabs(x0), ca.fabs(x1))
+    error = h * combined(weights, [x0 if first is None else first, *slopes])
+    d = model.descriptor
+    moving = [j for j, column in enumerate(ca.horzsplit(ca.jacobian(d.residual, d.xdot))) if column.nnz()]
+    return error[moving], ca.fmax(ca.fabs(x0), ca.fabs(x1))[moving]
 
 
 def estimate_weights(c: np.ndarray, b: np.ndarray, new: bool) -> np.ndarray:
