@@ -20,6 +20,7 @@ QUICK = [(s, n) for s, n in ALL if reproduce.figures(s, n)[0].quick]
 EXPECTED = {
     "S000": [*range(2, 9)],
     "S001": [*range(3, 11), *range(12, 24)],
+    "S002": [*range(4, 15), "times"],
     "S004": [*range(1, 14), 15, 16],
 }
 
@@ -29,7 +30,8 @@ def drawn(source, number):
     picture, claims = entry.draw()
     assert isinstance(picture, Figure) and picture.axes
     assert claims
-    return [f"{claim.text} {claim.measured}" for claim in claims if not claim.holds]
+    # times are shown and never judged: they belong to a machine
+    return [f"{claim.text} {claim.measured}" for claim in claims if claim.holds is False]
 
 
 @pytest.mark.parametrize(("source", "number"), QUICK)
@@ -45,7 +47,7 @@ def test_every_claim_holds(source, number):
 
 @pytest.mark.parametrize("source", EXPECTED)
 def test_every_figure_with_data_is_there(source):
-    assert [int(entry.number) for entry in reproduce.figures(source)] == EXPECTED[source]
+    assert [entry.number for entry in reproduce.figures(source)] == list(map(str, EXPECTED[source]))
     assert all(entry.title for entry in reproduce.figures(source))
 
 

@@ -117,19 +117,22 @@ class ReferenceStepper:
     def _scaled(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray) -> tuple[float, np.ndarray]:
         scale = self._floor(x, z, c, dx).full().ravel()
         residual = self.equations.residual_function(x, z, c).full().ravel()
-        return float(np.abs(residual * scale).max(initial=0.0)), scale
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is seen by who asks
+            return float(np.abs(residual * scale).max(initial=0.0)), scale
 
     def _shaken(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> bool:
         """As `livens.engine.loop.shaken`."""
         here, forth, back = (self.equations.residual_function(y, z, c).full().ravel() for y in (x, x + dx, x - dx))
-        curvature = 0.5 * np.abs(forth - 2.0 * here + back)
+        with np.errstate(invalid="ignore", over="ignore"):
+            curvature = 0.5 * np.abs(forth - 2.0 * here + back)
         return bool(np.all(np.abs(here) <= 1.0 / scale + 10.0 * curvature))
 
     def trouble(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, reason: str) -> Trouble:
         """Name the equation that is worst at x."""
         residual = np.abs(self.equations.residual_function(x, z, c).full().ravel())
         scale = self._floor(x, z, c, dx).full().ravel()
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             scaled = residual * scale
         worst = int(np.argmax(np.where(np.isnan(scaled), np.inf, scaled)))
-        return Trouble(float(residual[worst]), float(1.0 / scale[worst]), self.equations.row_names[worst], reason)
+        floor = float(1.0 / scale[worst]) if scale[worst] else np.inf
+        return Trouble(float(residual[worst]), floor, self.equations.row_names[worst], reason)
