@@ -14,13 +14,16 @@ from rich.console import Console
 from livens import bench
 from livens.bench import fresh, peers, schedule
 from livens.bench.core import one_core
+from livens.bench.diagram import work_precision
 from livens.bench.four_bar import FourBar
+from livens.bench.kepler import Kepler
 from livens.bench.peers import Peer
 from livens.bench.peers.clock import seconds
 from livens.bench.program import ProgramError, run_module
-from livens.bench.report import Goal, Line, Motion, Point, Report
+from livens.bench.report import Goal, Line, Motion, Point, Report, Work
 from livens.bench.scaling import growth_exponent
 from livens.bench.tables import show
+from livens.bench.work_precision import _idas, _radau
 from livens.errors import InputError
 
 
@@ -171,3 +174,25 @@ def test_cores_are_given_back():
 def test_rounds_must_be_positive():
     with pytest.raises(InputError, match="rounds"):
         schedule.run(0, lambda what: None)
+
+
+def test_the_diagram_of_work_and_precision(tmp_path):
+    report = fake_report()
+    report.works += [Work("ours", f"h = {h}", h**2, 1e-3 / h) for h in (0.1, 0.01)] + [Work("peer", "rtol", 1e-3, 2.0)]
+    axes = work_precision(report).axes[0]
+    assert [line.get_label() for line in axes.lines] == ["ours", "peer"]
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    assert row(printed(report), "peer") == ["peer", "rtol", "1.0e-03", "2000"]
+    assert report.facts()["work"][0] == {"code": "ours", "setting": "h = 0.1", "error": 0.1**2, "seconds": 1e-3 / 0.1}
+
+
+def test_solvers_of_the_reduced_motion_agree_with_the_exact_one():
+    for error, wall in (_radau(1e-8), _idas(1e-10)):
+        assert error < 1e-5 and wall > 0
+
+
+def test_both_loops_of_keplers_problem_are_the_same():
+    case = Kepler()
+    case._our_loop()
+    case._plain_loop()
+    assert abs(case._Z[-1, :2] - case._out[-1, :2]).max() < 1e-10

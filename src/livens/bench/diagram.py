@@ -17,7 +17,7 @@ def work_precision(report: Report) -> Figure:
     figure = new_figure(COLUMN, 2.6 + LEGEND_ROW * legend_rows(codes))
     axes = figure.subplots()
     for i, code in enumerate(codes):
-        points = sorted((work.seconds, work.error) for work in report.works if work.code == code)
+        points = [(work.seconds, work.error) for work in report.works if work.code == code]  # as they were set
         times, errors = zip(*points, strict=True)
         axes.loglog(times, errors, marker=_MARKERS[i % len(_MARKERS)], markersize=3.5, linewidth=0.8, label=code)
     axes.set_xlabel("wall time (s)")

@@ -9,7 +9,7 @@ from rich.table import Table
 from livens.bench.report import Line, Report
 
 #: Wide enough for every row: lines that go to a file must not be folded at the width of no terminal.
-_WIDTH = 110
+_WIDTH = 140
 
 
 def show(report: Report, console: Console | None = None) -> None:

@@ -42,7 +42,7 @@ class WorkPrecision:
         for scheme, steps in _OURS.items():
             for h in steps:
                 say(f"{scheme}, h = {h:g}")
-                self._add(f"livens {scheme}", f"h = {h:g}", functools.partial(self._ours, scheme, h))
+                self._add(scheme, f"h = {h:g}", functools.partial(self._ours, scheme, h))
         for tolerance in _TOLERANCES:
             self._add("SciPy Radau, reduced", f"rtol = {tolerance:g}", functools.partial(_radau, tolerance))
             self._add("IDAS, reduced", f"rtol = {tolerance:g}", functools.partial(_idas, tolerance))
@@ -74,9 +74,7 @@ class WorkPrecision:
         )  # fmt: skip
 
     def _shortest(self, scheme: str, error: float) -> float:
-        times = [
-            seconds for (code, _), (e, seconds) in self._points.items() if code == f"livens {scheme}" and e <= error
-        ]
+        times = [seconds for (code, _), (e, seconds) in self._points.items() if code == scheme and e <= error]
         return min(times, default=np.inf)
 
 
