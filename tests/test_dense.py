@@ -47,6 +47,18 @@ def test_interpolation_keeps_the_order_of_the_scheme(scheme):
     assert abs(measured_order(steps, errors) - 2) < 0.1
 
 
+def test_output_of_an_adaptive_run_at_any_time_keeps_the_order_of_the_scheme():
+    """Steps of equal fictive time differ by a factor of thirty in time."""
+    problem, t = lv.problems.load("kepler"), np.linspace(0, 6, 211)
+    exact = np.array([problem.reference(time)["q"] for time in t])
+    steps, errors = [0.02, 0.01, 0.005, 0.0025], []
+    for h in steps:
+        run = lv.simulate(problem, scheme="sundman", h=h, t_end=6.0)
+        errors.append(np.abs(run.at(t).q - exact).max())
+    assert run.step_size[1:].max() > 20 * run.step_size[1:-1].min()
+    assert abs(measured_order(steps, errors) - 2) < 0.1
+
+
 def test_shapes_and_bad_times():
     run = oscillation(scheme="gauss-2", h=0.1)
     assert run.at(0.37).x.shape == (2,) and run.at([0.1, 0.2, 0.3]).x.shape == (3, 2)
@@ -157,6 +169,24 @@ def test_no_step_that_succeeds():
     with pytest.raises(lv.IntegrationError, match=r"no step of at least 1e-09 succeeded|not finite") as caught:
         lv.simulate(explosion, x0=[1.0], scheme="gauss-2", h=0.1, t_end=2.0, control=control)
     assert 0.99 < caught.value.result.t[-1] <= 1.0 + 1e-6
+
+
+def test_a_run_may_be_limited_to_so_many_steps():
+    control = lv.StepControl(largest=0.01, most_steps=57)
+    with pytest.raises(
+        lv.IntegrationError, match=r"took 57 steps, the most it was allowed, and got to t = 0\.5"
+    ) as caught:
+        oscillation(scheme="gauss-2", h=0.01, control=control)
+    assert len(caught.value.result.t) == 58
+    enough = lv.simulate(
+        OSCILLATOR,
+        x0=[1.0, 0.0],
+        scheme="gauss-2",
+        h=0.01,
+        t_end=0.5,
+        control=lv.StepControl(largest=0.01, most_steps=57),
+    )
+    assert enough.status == "complete"
 
 
 def test_a_controlled_run_goes_on_bit_for_bit(tmp_path):

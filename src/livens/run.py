@@ -162,7 +162,7 @@ class Run:
         with Interrupt() as interrupt, Progress(title, total, progress, unit) as bar:
             while not pace.over():
                 first, before = pace.step, pace.t
-                steps, t, sizes = pace.take(self.stepper, self.carry, self.c, chunk)
+                steps, t, sizes = pace.take(self.stepper, self.carry, self.c, self._at_most(chunk))
                 stop = self._happened(steps, t)
                 if stop is not None:
                     self._take_until(stop[0], steps, t, sizes, first)
@@ -173,6 +173,8 @@ class Run:
                 self.statistics.wall_s = time.perf_counter() - begun
                 if steps.trouble is not None:
                     raise self._failure(steps.trouble, float(self.c[0]))
+                if self._too_many_steps():
+                    raise self._exhausted()
                 if interrupt.seen and not pace.over():
                     raise self._interruption()
                 bar.update(pace.progress()[0])
@@ -284,6 +286,19 @@ class Run:
             f"the step {where} failed: {trouble.reason}{worst}. "
             f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
         )
+        return IntegrationError(message, self.recorder.finish(self._record("failed", message), self.task.system))
+
+    def _at_most(self, chunk: int) -> int:
+        """The steps of the next chunk."""
+        control = self.task.control
+        return min(chunk, control.most_steps - self.pace.step) if control and control.most_steps else chunk
+
+    def _too_many_steps(self) -> bool:
+        control = self.task.control
+        return control is not None and 0 < control.most_steps <= self.pace.step and not self.pace.over()
+
+    def _exhausted(self) -> IntegrationError:
+        message = f"the run took {self.pace.step} steps, the most it was allowed, and got to t = {self.pace.t:.9g}"
         return IntegrationError(message, self.recorder.finish(self._record("failed", message), self.task.system))
 
     def _interruption(self) -> Interrupted:

@@ -21,7 +21,8 @@ class StepControl:
     repeated with a size `decrease` times as large, down to `smallest`; after `patience` steps without failure, steps
     grow by up to `increase`, up to `largest` (S002 sect. 7.1). With a `tolerance`, the error of every step is estimated
     by a formula embedded in the scheme, and kept below ``tolerance * (floor + |x|)``: the sizes then follow the
-    estimate. Without one, only failures count.
+    estimate. Without one, only failures count. A run ends after `most_steps`, with what it has; 0 means as many as it
+    takes.
 
     >>> import livens as lv
     >>> control = lv.StepControl(largest=0.1, tolerance=1e-8)
@@ -38,6 +39,7 @@ class StepControl:
     patience: int = 3
     tolerance: float = 0.0
     floor: float = 1e-3
+    most_steps: int = 0
 
     def __post_init__(self) -> None:
         rules = {
@@ -48,6 +50,7 @@ class StepControl:
             "patience": (self.patience >= 1, "at least 1"),
             "tolerance": (0 <= self.tolerance < math.inf, "at least 0"),
             "floor": (0 < self.floor < math.inf, "greater than 0"),
+            "most_steps": (self.most_steps >= 0 and self.most_steps == int(self.most_steps), "a whole number"),
         }
         for name, (holds, words) in rules.items():
             if not holds:
