@@ -89,6 +89,27 @@ def test_a_ball_falls_exactly(height, h):
     assert "stopped by the event 'ground'" in run.message and run.status == "complete"
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_events_in_a_shortened_last_step(terminal):
+    """The step from 0.4 to 0.46 has the ground in it."""
+    ground = lv.Event(lambda q: q[0], name="ground", terminal=terminal)
+    run = lv.simulate(BALL, q0=[1.0], v0=[0.0], h=0.2, t_end=0.46, events=[ground])
+    assert [event.t for event in run.events] == pytest.approx([np.sqrt(2 / 9.81)], abs=1e-12)
+    assert run.t[-1] == (run.events[0].t if terminal else 0.46) and len(run.t) == 4
+    assert run.message.startswith("stopped by the event" if terminal else "the last step was shortened")
+
+
+def test_fictive_time_goes_on_to_the_end():
+    """Also in the last step, and in one that an event cuts short."""
+    problem = lv.problems.load("kepler")
+    far = lv.Event(lambda q: q[0] + 1.0, terminal=True)
+    for options in ({}, {"events": [far]}):
+        run = lv.simulate(problem, scheme="sundman", h=0.02, t_end=6.0, **options)
+        increments = np.diff(run.fictive_time)
+        assert np.allclose(increments[:-1], 0.02) and 0 < increments[-1] <= 0.02 + 1e-12
+    assert abs(run.q[-1, 0] + 1.0) < 1e-6 and run.t[-1] < 3.0
+
+
 @pytest.mark.parametrize("direction, expected", [(0, [0.5, 1.5, 2.5]), (1, [1.5]), (-1, [0.5, 2.5])])
 def test_directions(direction, expected):
     zero = lv.Event(lambda x: x[0], direction=direction)

@@ -3,7 +3,7 @@
 import casadi as ca
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import livens as lv
@@ -171,10 +171,14 @@ def test_interconnection_gives_the_motion_of_its_parts(seed, feedthrough, swaps)
         assert balance(joined, random) < 1e-12
 
 
-@given(seeds, st.integers(0, 12), st.booleans())
+@given(seeds, st.integers(0, 14).filter(lambda digits: digits != 12), st.booleans())
+@example(17564446, 12, False)  # gains of just the size that counts as zero, one above and one below
 @settings(max_examples=20, deadline=None)
 def test_nearly_singular_relations_lose_no_power(seed, digits, feedthrough):
-    """Gains from 1 down to 1e-12, skew but for rounding: the joined system is skew without being told."""
+    """Gains from 1 down to 1e-14, skew but for rounding: the joined system is skew without being told.
+
+    Except for 1e-12 with feedthrough, the very size that counts as zero: there it may also be called a loop.
+    """
     random = np.random.default_rng(seed)
     a, b = (random_model(random, n, 2, feedthrough=feedthrough) for n in (3, 2))
     turned = np.linalg.qr(random.standard_normal((4, 4)))[0]

@@ -179,9 +179,12 @@ class Run:
                     raise self._interruption()
                 bar.update(pace.progress()[0])
                 self.recorder.save_now_and_then(lambda: self._record("running"))
-            checkpoint = self._checkpoint()
-            message = self._last_step()
+            checkpoint, rest = self._checkpoint(), pace.rest()
+            last = self._last_step(rest) if rest else None
         self.statistics.wall_s = time.perf_counter() - begun
+        if last is not None:
+            return self._stopped(last)
+        message = f"the last step was shortened to {rest:.6g}" if rest else ""
         return self.recorder.finish(self._record("complete", message, checkpoint), task.system)
 
     def _happened(self, steps: Steps, t: np.ndarray) -> tuple[int, Occurrence] | None:
@@ -223,16 +226,21 @@ class Run:
         message = f"stopped by the event '{occurrence.name}' at t = {occurrence.t:.9g}"
         return self.recorder.finish(self._record("complete", message), self.task.system)
 
-    def _last_step(self) -> str:
-        """A shorter step, to end where the user said; not in the checkpoint, as a longer run would not take it."""
-        size = self.pace.rest()
-        if not size:
-            return ""
+    def _last_step(self, size: float) -> Occurrence | None:
+        """A shorter step, to end where the user said; not in the checkpoint, as a longer run would not take it.
+
+        If an event ends the run before, the step ends there; the event is returned.
+        """
+        end = np.array([self.task.t_end])
         steps = self.pace.shortened(self.stepper, self.carry, self.c, self.pace.t, self.task.t_end)
         if steps.trouble is not None:
             raise self._failure(steps.trouble, size)
-        self._take(steps, np.array([Recorder.IRREGULAR]), np.array([self.task.t_end]), np.array([size]))
-        return f"the last step was shortened to {size:.6g}"
+        stop = self._happened(steps, end)
+        if stop is not None:
+            self._reach(stop[1], self.pace.t)
+            return stop[1]
+        self._take(steps, np.array([Recorder.IRREGULAR]), end, np.array([size]))
+        return None
 
     def _take(self, steps: Steps, numbers: np.ndarray, t: np.ndarray, sizes: np.ndarray) -> None:
         """Keep what the stepper handed back."""
@@ -243,6 +251,8 @@ class Run:
         statistics.repivots, statistics.reference_steps = cost.repivots, cost.reference_steps
         statistics.rejected = cost.rejected
         fictive = numbers * self.task.h
+        if len(numbers) and numbers[0] == Recorder.IRREGULAR:
+            fictive = np.array([self.pace.step * self.task.h + self.c[0]])
         self.recorder.add(self._rows(t, steps.Z, sizes, steps.iterations, fictive), numbers)
         self.carry = steps.carry
 

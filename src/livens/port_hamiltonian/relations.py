@@ -92,6 +92,8 @@ def read_relations(M: Any, N: Any, ports: tuple[str, ...], usable: list[int]) ->
     alone = ~M.any(axis=1)
     left, values, _ = np.linalg.svd(M)
     rank = int((values > ZERO * values.max(initial=0.0)).sum())
+    while 0 < rank < values.size and values[rank] > values[rank - 1] / 2:
+        rank -= 1  # those of skew relations come in pairs, which must not be torn apart
     if rank == M.shape[0] - alone.sum():  # the rows as they are given
         return Relations(M[~alone], N[~alone], N[alone], ports)
     return Relations((left.T @ M)[:rank], (left.T @ N)[:rank], (left.T @ N)[rank:], ports)
