@@ -66,6 +66,8 @@ def test_shapes_and_bad_times():
     for bad in (-0.1, 2.1, float("nan"), [0.5, 3.0]):
         with pytest.raises(lv.InputError, match="knows the times from 0 to 2"):
             run.at(bad)
+    with pytest.raises(lv.InputError, match="a time is a number"):
+        run.at("noon")
     with pytest.raises(AttributeError, match="no 'q' here"):
         _ = run.at(0.5).q
 
@@ -233,7 +235,45 @@ def test_bad_control(field, value):
         lv.StepControl(**{field: value})
 
 
+def test_without_a_tolerance_steps_do_not_outgrow_the_first():
+    assert oscillation(scheme="gauss-2", h=0.01, control=lv.StepControl()).step_size.max() == pytest.approx(0.01)
+
+
+class Stopped:
+    """As if Ctrl-C had been pressed."""
+
+    seen = True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    "options",
+    [dict(scheme="gauss-2", h=1e-3, control=lv.StepControl(tolerance=1e-9)), dict(scheme="sundman", h=0.02),
+     dict(scheme="stormer-verlet", h=0.01)],
+    ids=["controlled", "fictive", "explicit"],
+)  # fmt: skip
+def test_a_stopped_run_goes_on_bit_for_bit_in_any_pace(tmp_path, monkeypatch, options):
+    problem = lv.problems.load("kepler")
+    whole = lv.simulate(problem, t_end=5.0, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr("livens.run._CHUNK_STEPS", 40)
+        patch.setattr("livens.run.Interrupt", Stopped)
+        with pytest.raises(lv.Interrupted):
+            lv.simulate(problem, t_end=5.0, out=tmp_path / "run.h5", **options)
+    assert len(lv.load(tmp_path / "run.h5")) == 41
+    again = lv.resume(tmp_path / "run.h5")
+    for name in ("t", "q", "p", "step_size"):
+        assert np.array_equal(getattr(again, name), getattr(whole, name)), name
+
+
 def test_control_that_does_not_fit():
+    with pytest.raises(lv.InputError, match=r"control must be a livens\.StepControl"):
+        oscillation(scheme="gauss-2", h=0.1, control=1e-6)
     with pytest.raises(lv.InputError, match="needs the fused tier"):
         oscillation(scheme="gauss-2", h=0.1, control=lv.StepControl(), tier="reference")
     with pytest.raises(lv.InputError, match="does not estimate its error"):

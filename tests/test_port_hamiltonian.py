@@ -503,13 +503,14 @@ def test_round_off_is_no_violation():
     for _ in range(20):
         k = random.standard_normal((4, 2))
         a = random.standard_normal((4, 4)) * 1e8
-        lv.PortHamiltonian(
+        model = lv.PortHamiltonian(
             4,
             H=lambda x: 1e9 * ((x[0] + 1e4) ** 2 + x @ x - 2e4 * x[0]),
             z=lambda x: 2e9 * x + np.array([2e9 * x[0], 0, 0, 0]),
             J=lambda x: a * m.sin(x[1]) - a.T * m.cos(m.pi / 2 - x[1]),
             R=k @ k.T * (1 / 3),
         )
+        assert model.n == 4 and np.linalg.eigvalsh(k @ k.T * (1 / 3))[0] < 1e-15
 
 
 @pytest.mark.parametrize(

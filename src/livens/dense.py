@@ -39,7 +39,10 @@ class Moment(dict[str, np.ndarray]):
 
 def at(result: Result, t: Any) -> Moment:
     """The state at any time of the run: one row if t is a number, else one row for each of the times."""
-    times = np.asarray(t, dtype=float)
+    try:
+        times = np.asarray(t, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"a time is a number, or an array of numbers, got {t!r}") from None
     flat = np.atleast_1d(times).ravel()
     rows = result.t
     if flat.size and not (np.all(np.isfinite(flat)) and rows[0] <= flat.min() and flat.max() <= rows[-1]):

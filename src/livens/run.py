@@ -108,7 +108,7 @@ class Run:
         try:
             typical = np.concatenate([[_TYPICAL_STEP, task.t0], task.system.parameter_vector()])
             if task.control is not None:
-                control = task.control.of(task.scheme)
+                control = task.control.of(task.scheme, task.h)
                 self.stepper = ControlledStepper(self.equations, z, x, self.c, control, task.t_end, typical)
             else:
                 self.stepper = FusedStepper(self.equations, z, x, self.c, typical)

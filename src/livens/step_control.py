@@ -21,8 +21,8 @@ class StepControl:
     repeated with a size `decrease` times as large, down to `smallest`; after `patience` steps without failure, steps
     grow by up to `increase`, up to `largest` (S002 sect. 7.1). With a `tolerance`, the error of every step is estimated
     by a formula embedded in the scheme, and kept below ``tolerance * (floor + |x|)``: the sizes then follow the
-    estimate. Without one, only failures count. A run ends after `most_steps`, with what it has; 0 means as many as it
-    takes.
+    estimate. Without one only failures count, and steps do not get longer than h unless `largest` says so. A run ends
+    after `most_steps`, with what it has; 0 means as many as it takes.
 
     >>> import livens as lv
     >>> control = lv.StepControl(largest=0.1, tolerance=1e-8)
@@ -67,9 +67,10 @@ class StepControl:
         if not scheme.implicit:
             raise InputError(f"scheme '{scheme.name}' has nothing to solve, so no step of it fails")
 
-    def of(self, scheme: Scheme) -> Control:
-        """As the engine takes it."""
+    def of(self, scheme: Scheme, h: float) -> Control:
+        """As the engine takes it, for a run whose first step is h."""
+        largest = h if math.isinf(self.largest) and not self.tolerance else self.largest
         return Control(
-            self.smallest, self.largest, self.decrease, self.increase, self.patience, self.tolerance * self.floor,
+            self.smallest, largest, self.decrease, self.increase, self.patience, self.tolerance * self.floor,
             self.tolerance, scheme.estimate_order,
         )  # fmt: skip

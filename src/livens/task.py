@@ -78,6 +78,8 @@ class Task:
             raise InputError(f"every must be a whole number of at least 1 (and at most 2**52), got {every!r}")
         if tier not in TIERS:
             raise InputError(f"unknown tier '{tier}'{suggestion(str(tier), TIERS)}")
+        if control is not None and not isinstance(control, StepControl):
+            raise InputError(f"control must be a livens.StepControl, got {control!r}")
         if control is not None:
             control.check(chosen, tier)
         changes = parameters or {}
