@@ -16,7 +16,9 @@ import traceback
 from pathlib import Path
 
 import livens as lv
-from livens import atomic, recorder, run
+from livens.results import journal as atomic
+from livens.results import recorder
+from livens.run.run import run
 
 
 class FaultyDisk:

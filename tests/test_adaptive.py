@@ -14,7 +14,7 @@ from livens import scaling
 from livens.engine.reference import ReferenceStepper
 from livens.errors import InputError, IntegrationError
 from livens.problems import load
-from livens.schemes.maps import Phase
+from livens.schemes.recipes.maps import Phase
 
 few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 seeds = st.integers(0, 2**32 - 1)

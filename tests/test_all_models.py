@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import livens as lv
-from livens import conserved, plot, schemes
 from livens import math as m
-from livens.energy_balance import balance, exchanged, scale
+from livens import plot, schemes
+from livens.analysis import verdicts as conserved
+from livens.analysis.energy_balance import balance, exchanged, scale
+from livens.analysis.report import print_report
+from livens.analysis.round_off import round_off
+from livens.analysis.step_sizes import step_sizes
+from livens.analysis.study import modified_energy, reversibility_defect, symplecticity_defect
+from livens.models.symmetry import rotations
 from livens.plot import diagrams, style
-from livens.report import print_report
-from livens.rounding import round_off
-from livens.step_sizes import step_sizes
-from livens.study import modified_energy, reversibility_defect, symplecticity_defect
-from livens.symmetry import rotations
 
 
 @pytest.fixture(autouse=True)
@@ -407,7 +408,7 @@ def test_schemes_that_drift():
 def test_the_drift_is_the_one_that_was_put_there():
     """A run whose energy is changed by a known slope."""
     result = lv.simulate(lv.problems.load("kepler", e=0.5), scheme="stormer-verlet", h=0.01, t_end=300.0)
-    from livens.study.modified_energy import _line
+    from livens.analysis.study.modified_energy import _line
 
     clean, amplitude = _line(result.t, balance(result))
     tilted, same = _line(result.t, balance(result) + 1e-8 * result.t)

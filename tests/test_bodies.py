@@ -13,8 +13,8 @@ import livens as lv
 from livens import bodies
 from livens import math as m
 from livens import rotations as rot
-from livens.bodies.placement import Directors, Quaternion
-from livens.dynamics import dynamics
+from livens.models.summed import dynamics
+from livens.multibody.placement import Directors, Quaternion
 
 few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 seeds = st.integers(0, 2**32 - 1)

@@ -9,7 +9,7 @@ from conftest import measured_order
 
 import livens as lv
 from livens.errors import InputError
-from livens.schemes.composition import ORDERS, chained, weights
+from livens.schemes.recipes.composition import ORDERS, chained, weights
 from stepping import OneStep, reversibility_defect, symmetry_defect, symplecticity_defect
 
 METHODS = ("yoshida", "triple-jump", "suzuki", "kahan-li")

@@ -14,8 +14,8 @@ from scipy.optimize import brentq
 import livens as lv
 from livens import bodies
 from livens import rotations as rot
-from livens.dynamics import dynamics
-from livens.penalty import smooth_depth, smooth_slope
+from livens.models.penalty import smooth_depth, smooth_slope
+from livens.models.summed import dynamics
 
 few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 seeds = st.integers(0, 2**32 - 1)

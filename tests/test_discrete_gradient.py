@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
-from livens.graph.increments import increments
-from livens.schemes.base import ElementEnergies
+from livens.expressions.graph.increments import increments
 from livens.schemes.discrete_gradient import discrete_gradient, gradient_in_time, kinetic_gradients
+from livens.schemes.recipes.elements import ElementEnergies
 
 EPS = np.finfo(float).eps
 

@@ -13,7 +13,7 @@ import livens as lv
 from livens import bodies
 from livens import rotations as rot
 from livens.engine.reference import ReferenceStepper
-from livens.schemes.turning import chord_velocity
+from livens.schemes.recipes.turning import chord_velocity
 
 PROBLEMS = ("free-rigid-body", "heavy-top", "closed-loop-bars")
 OTHERS = ("livens-em-full", "livens-em-reduced", "livens-em-nullspace")

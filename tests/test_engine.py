@@ -11,7 +11,7 @@ from livens.engine import loop, native
 from livens.engine.fused import FusedStepper
 from livens.engine.reference import ReferenceStepper
 from livens.engine.stepper import Carry
-from livens.schemes.assemble import step_equations
+from livens.schemes.recipes.elements import step_equations
 
 
 def random_system(seed, n, constrained, coupled):

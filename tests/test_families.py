@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import livens as lv
-from livens.layout import Layout
+from livens.expressions.layout import Layout
 from livens.schemes.base import Scheme
 
 TRAITS = ("name", "order", "symplectic", "symmetric", "conserves", "summary", "source")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from livens.graph.increments import increments
+from livens.expressions.graph.increments import increments
 
 EPS = np.finfo(float).eps
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(40)

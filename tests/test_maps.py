@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 import livens as lv
 from livens import math as m
 from livens.errors import InputError
-from livens.graph.divisions import one_division
+from livens.expressions.graph.divisions import one_division
 from stepping import OneStep, reversibility_defect, symmetry_defect, symplecticity_defect
 
 seeds = st.integers(0, 10**6)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from livens.engine import loop, native
 from livens.engine.emit import Emitter, literal
 from livens.engine.kernels import simple_kernel
-from livens.graph.roundoff import UNIT, roundoff_bound
+from livens.expressions.graph.roundoff import UNIT, roundoff_bound
 
 INF, NAN = np.inf, np.nan
 POINTER = ctypes.POINTER(ctypes.c_double)

@@ -3,7 +3,7 @@
 import pytest
 
 import livens as lv
-from livens.noether import is_symmetry
+from livens.models.noether import is_symmetry
 
 
 def test_joined_points_turn_together():

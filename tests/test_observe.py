@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import livens as lv
-from livens import conserved, observe
-from livens.result import Facts, Record, Result, Statistics, Summary
+from livens import observe
+from livens.analysis import verdicts as conserved
+from livens.analysis.trend import Series, line
+from livens.results.result import Facts, Record, Result, Statistics, Summary
 from livens.schemes import get
-from livens.trend import Series, line
 
 numbers = st.floats(-10, 10, allow_nan=False)
 vectors = st.lists(numbers, min_size=3, max_size=3)

@@ -8,7 +8,7 @@ from conftest import measured_order
 import livens as lv
 from livens import math as m
 from livens.engine.reference import ReferenceStepper
-from livens.initial import initial_state
+from livens.models.start import initial_state
 
 PAIRS = [f"lobatto-iiia-iiib-{s}" for s in (2, 3, 4)]
 MURUA, GGL = [f"murua-{s}" for s in (1, 2, 3)], [f"murua-ggl-{s}" for s in (1, 2, 3)]

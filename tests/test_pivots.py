@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from livens.engine.equations import StepEquations
 from livens.engine.kernels import newton_kernel
 from livens.engine.pivots import THRESHOLD, SingularMatrixError, pivot_order
-from livens.layout import Layout
+from livens.expressions.layout import Layout
+from livens.schemes.step import StepEquations
 
 EPS = np.finfo(float).eps
 POINTER = ctypes.POINTER(ctypes.c_double)

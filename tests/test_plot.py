@@ -457,5 +457,5 @@ def test_a_missing_screen_does_not_matter(folder):
 
 
 def test_import_of_livens_is_light():
-    code = "import sys, livens, livens.result; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, livens, livens.results.result; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

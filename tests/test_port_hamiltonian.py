@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
-from livens.dynamics import dynamics
-from livens.port_hamiltonian import autonomous, examples, from_mechanics, interconnect, mechanical_state, start_values
+from livens.models.port_hamiltonian import (
+    autonomous,
+    examples,
+    from_mechanics,
+    interconnect,
+    mechanical_state,
+    start_values,
+)
+from livens.models.summed import dynamics
 
 seeds = st.integers(0, 2**32 - 1)
 

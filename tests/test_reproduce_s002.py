@@ -10,10 +10,10 @@ from livens import reproduce, tableaus
 from livens.cli import app
 from livens.reproduce import core
 from livens.reproduce.report import as_html, as_markdown
-from livens.reproduce.s002_murua import predicted
-from livens.reproduce.s002_runs import rate, relative_distances
-from livens.reproduce.s002_springs import growth
-from livens.reproduce.s002_times import TABLE
+from livens.reproduce.s002.murua import predicted
+from livens.reproduce.s002.runs import rate, relative_distances
+from livens.reproduce.s002.springs import growth
+from livens.reproduce.s002.times import TABLE
 
 EPS = np.finfo(float).eps
 #: With a Hamiltonian at most quadratic in what a run changes; that of the loudspeaker is of fourth degree.

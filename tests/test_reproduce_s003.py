@@ -5,11 +5,11 @@ import pytest
 
 from livens import problems, reproduce
 from livens.reproduce import s003_runs
-from livens.reproduce.s003_pendulum import _local_errors
-from livens.reproduce.s003_runs import bdf, drifts, largest_ratio, steady, straight, until_failure
-from livens.reproduce.s003_semi_explicit import exact_pair
-from livens.reproduce.s003_stability import growth, inside
-from livens.reproduce.s003_walls import position
+from livens.reproduce.s003.pendulum import _local_errors
+from livens.reproduce.s003.runs import bdf, drifts, largest_ratio, steady, straight, until_failure
+from livens.reproduce.s003.semi_explicit import exact_pair
+from livens.reproduce.s003.stability import growth, inside
+from livens.reproduce.s003.walls import position
 
 CHAPTERS = ["1.1", "2.1", "2.7", "2.8", "2.9", "2.10"]
 PAPERS = ["I.1", *(f"II.{i}" for i in range(2, 8)), *(f"III.{i}" for i in range(1, 5)), "IV.1", "IV.2"]

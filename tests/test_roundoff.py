@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from livens.graph.roundoff import UNIT, roundoff_bound
+from livens.expressions.graph.roundoff import UNIT, roundoff_bound
 
 U = Fraction(1, 2**53)
 

@@ -206,7 +206,7 @@ def estimates(name, system, steps):
     import casadi as ca
 
     from livens.engine.reference import ReferenceStepper
-    from livens.initial import initial_state
+    from livens.models.start import initial_state
 
     scheme, found = lv.schemes.get(name), []
     first = isinstance(system, lv.FirstOrder)

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
+from livens.analysis.study import fit_order, reversibility_defect, symplecticity_defect
+from livens.analysis.study.grid import combinations, values
+from livens.analysis.study.steps import step_sizes, usual_steps
+from livens.analysis.study.table import write_table
 from livens.errors import InputError
 from livens.plot import diagrams
-from livens.study import fit_order, reversibility_defect, symplecticity_defect
-from livens.study.grid import combinations, values
-from livens.study.steps import step_sizes, usual_steps
-from livens.study.table import write_table
 
 PROGRAM = [sys.executable, "-c", "from livens.cli import main; main()"]
 STEPS = [0.1 / 2**i for i in range(8)]
@@ -148,7 +148,7 @@ def test_a_failed_run_is_left_out(monkeypatch):
             raise lv.IntegrationError("the first step failed")
         return lv.simulate(problem, **options)
 
-    monkeypatch.setattr("livens.study.convergence.simulate", fragile)
+    monkeypatch.setattr("livens.analysis.study.convergence.simulate", fragile)
     study = lv.study.converge(pendulum(), "livens-em", [0.02, 0.01, 0.005, 0.0025], 1.0)
     (curve,) = study.curves
     assert [point.failure for point in curve.points] == ["the first step failed", "", "", ""]

@@ -16,7 +16,8 @@ import pytest
 import xarray
 
 import livens as lv
-from livens import atomic, recorder
+from livens.results import journal as atomic
+from livens.results import recorder
 
 CASES = {
     "simple-pendulum": dict(h=1e-3, t_end=0.4001),
@@ -148,7 +149,7 @@ def test_a_change_is_finished_in_a_file_that_may_not_be_written(workshop, whole,
         assert workshop.do(path, name, 1, kill_at=n, chunk=40) == KILLED
         content = path.read_bytes() if path.exists() else b""
         with monkeypatch.context() as patch:
-            patch.setattr("livens.storage._repaired", lambda path: False)
+            patch.setattr("livens.results.hdf5_reader._repaired", lambda path: False)
             if content:
                 found += content[:8] != atomic.SIGNATURE
                 assert_begins(lv.load(path), whole(name, 1))
@@ -273,7 +274,7 @@ def test_power_failure(whole, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(recorder, "SECONDS", 0.0)
         patch.setattr(recorder, "SHARE", np.inf)
-        patch.setattr("livens.run._CHUNK_STEPS", 40)
+        patch.setattr("livens.run.run._CHUNK_STEPS", 40)
         patch.setattr(atomic, "os", disk)
         lv.simulate(lv.problems.load(name, **CASES[name]), out=tmp_path / "run.h5")
     syncs = [i for i, change in enumerate(disk.changes) if change[0] == "sync"]
@@ -326,7 +327,7 @@ def test_a_run_under_way(workshop, whole, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(recorder, "SECONDS", 0.0)
         patch.setattr(recorder, "SHARE", np.inf)
-        patch.setattr("livens.run._CHUNK_STEPS", 100)
+        patch.setattr("livens.run.run._CHUNK_STEPS", 100)
         patch.setattr(recorder.Recorder, "save_now_and_then", look)
         lv.simulate(lv.problems.load("double-four-bar", **CASES["double-four-bar"]), out=path)
     assert seen == [1, 101, 201, 301, 401]

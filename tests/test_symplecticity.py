@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
-from livens.dynamics import dynamics
 from livens.engine.reference import ReferenceStepper
-from livens.initial import initial_state
-from livens.schemes.assemble import step_equations
+from livens.models.start import initial_state
+from livens.models.summed import dynamics
+from livens.schemes.recipes.elements import step_equations
 
 
 def random_system(seed, varying):

@@ -18,93 +18,140 @@ A model is written once, as energies and constraints in plain Python::
 from __future__ import annotations
 
 import importlib
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from livens import (
-        bodies,
-        math,
-        port_hamiltonian,
-        problems,
-        rotations,
-        scaling,
-        scenario,
-        schemes,
-        study,
-        symmetry,
-        tableaus,
-    )
-    from livens.element import Element, through
-    from livens.errors import InputError, IntegrationError, Interrupted, LivensError, ModelError, WriteError
-    from livens.events import Event
-    from livens.first_order import FirstOrder
-    from livens.hamiltonian import Force, Hamiltonian
-    from livens.multibody_equations import MultibodyEquations
-    from livens.nambu import Nambu
-    from livens.port_hamiltonian import PortHamiltonian
-    from livens.problems.problem import Problem
-    from livens.result import Result
-    from livens.simulation import resume, simulate
-    from livens.step_control import StepControl
-    from livens.storage import load
-    from livens.system import System
+    from livens import bodies as bodies
+    from livens import math as math
+    from livens import observe as observe
+    from livens import plot as plot
+    from livens import problems as problems
+    from livens import reproduce as reproduce
+    from livens import rotations as rotations
+    from livens import scenario as scenario
+    from livens import schemes as schemes
+    from livens.analysis import study as study
+    from livens.errors import InputError as InputError
+    from livens.errors import IntegrationError as IntegrationError
+    from livens.errors import Interrupted as Interrupted
+    from livens.errors import LivensError as LivensError
+    from livens.errors import ModelError as ModelError
+    from livens.errors import WriteError as WriteError
+    from livens.models import port_hamiltonian as port_hamiltonian
+    from livens.models import symmetry as symmetry
+    from livens.models.element import Element as Element
+    from livens.models.element import through as through
+    from livens.models.first_order import FirstOrder as FirstOrder
+    from livens.models.hamiltonian.model import Force as Force
+    from livens.models.hamiltonian.model import Hamiltonian as Hamiltonian
+    from livens.models.multibody_equations import MultibodyEquations as MultibodyEquations
+    from livens.models.nambu import Nambu as Nambu
+    from livens.models.port_hamiltonian import PortHamiltonian as PortHamiltonian
+    from livens.models.problem import Problem as Problem
+    from livens.models.system import System as System
+    from livens.results.hdf5_reader import load as load
+    from livens.results.result import Result as Result
+    from livens.run.control import StepControl as StepControl
+    from livens.run.events import Event as Event
+    from livens.run.simulate import resume as resume
+    from livens.run.simulate import simulate as simulate
+    from livens.schemes import scaling as scaling
+    from livens.schemes import tableaus as tableaus
 
 #: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
 _HOMES = {
-    "Element": "element",
-    "Event": "events",
-    "FirstOrder": "first_order",
-    "Force": "hamiltonian",
-    "Hamiltonian": "hamiltonian",
+    "Element": "models.element",
+    "Event": "run.events",
+    "FirstOrder": "models.first_order",
+    "Force": "models.hamiltonian.model",
+    "Hamiltonian": "models.hamiltonian.model",
     "InputError": "errors",
     "IntegrationError": "errors",
     "Interrupted": "errors",
     "LivensError": "errors",
     "ModelError": "errors",
-    "MultibodyEquations": "multibody_equations",
-    "Nambu": "nambu",
-    "PortHamiltonian": "port_hamiltonian",
-    "Problem": "problems.problem",
-    "Result": "result",
-    "StepControl": "step_control",
-    "System": "system",
+    "MultibodyEquations": "models.multibody_equations",
+    "Nambu": "models.nambu",
+    "PortHamiltonian": "models.port_hamiltonian",
+    "Problem": "models.problem",
+    "Result": "results.result",
+    "StepControl": "run.control",
+    "System": "models.system",
     "WriteError": "errors",
-    "bodies": "",
-    "load": "storage",
-    "math": "",
-    "port_hamiltonian": "",
-    "problems": "",
-    "resume": "simulation",
-    "rotations": "",
-    "scaling": "",
-    "scenario": "",
-    "schemes": "",
-    "simulate": "simulation",
-    "study": "",
-    "symmetry": "",
-    "tableaus": "",
-    "through": "element",
+    "load": "results.hdf5_reader",
+    "resume": "run.simulate",
+    "simulate": "run.simulate",
+    "through": "models.element",
 }
-__all__ = [
-    "Element", "Event", "FirstOrder", "Force", "Hamiltonian", "InputError", "IntegrationError", "Interrupted",
-    "LivensError", "ModelError", "MultibodyEquations", "Nambu", "PortHamiltonian", "Problem", "Result",
-    "StepControl", "System", "WriteError", "bodies", "load", "math", "port_hamiltonian", "problems", "resume",
-    "rotations", "scaling", "scenario", "schemes", "simulate", "study", "symmetry", "tableaus", "through",
-]  # fmt: skip
+#: Public modules -> where they live: ``livens.bodies`` is ``livens.multibody``, whichever way it is imported.
+PUBLIC_PATHS = {
+    "bodies": "multibody",
+    "math": "math",
+    "observe": "analysis.observables",
+    "plot": "plot",
+    "port_hamiltonian": "models.port_hamiltonian",
+    "problems": "problems",
+    "reproduce": "reproduce",
+    "rotations": "rotations",
+    "scaling": "schemes.scaling",
+    "scenario": "scenario",
+    "schemes": "schemes",
+    "study": "analysis.study",
+    "symmetry": "models.symmetry",
+    "tableaus": "schemes.tableaus",
+}
+#: What later rooms attach to a `Result` when they are imported, which happens when it is first asked for.
+ACCESSORS = {
+    "observe": "analysis.observables",
+    "plot": "plot",
+    "problem": "scenario.saved",
+    "system": "scenario.saved",
+}
+
+__all__ = sorted([*_HOMES, *PUBLIC_PATHS])  # once is enough
 
 
 def __getattr__(name: str) -> Any:
+    if name in PUBLIC_PATHS:
+        return importlib.import_module(f"livens.{PUBLIC_PATHS[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module 'livens' has no attribute '{name}'")
-    home = _HOMES[name]
-    if not home:
-        return importlib.import_module(f"livens.{name}")
-    value = getattr(importlib.import_module(f"livens.{home}"), name)
+    value = getattr(importlib.import_module(f"livens.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *__all__])
+
+
+class _PublicPaths(MetaPathFinder, Loader):
+    """Finds ``livens.bodies``, and what is below it, where `PUBLIC_PATHS` says that it lives."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        first, _, rest = fullname.removeprefix("livens.").partition(".")
+        home = PUBLIC_PATHS.get(first, first)
+        if not fullname.startswith("livens.") or home == first:
+            return None
+        spec = ModuleSpec(fullname, self)
+        spec.loader_state = f"livens.{home}.{rest}".rstrip(".")
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(spec.loader_state)
+        spec.loader_state = module, module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """The module has been carried out under its own name, and keeps that."""
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state[1]
+
+
+sys.meta_path.insert(0, _PublicPaths())

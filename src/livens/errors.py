@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from livens.result import Result
+    from livens.results.result import Result
 
 
 class LivensError(Exception):

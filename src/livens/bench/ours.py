@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from livens.problems.problem import Problem
-from livens.result import Result
+from livens.models.problem import Problem
+from livens.results.result import Result
 
 
 @dataclass
@@ -31,7 +31,7 @@ class OurRuns:
 
     def play(self) -> None:
         """A short run that brings code and data back into the caches, then the timed ones."""
-        from livens.simulation import simulate
+        from livens.run.simulate import simulate
 
         h = self.problem.h
         simulate(self.problem, t_end=min(self.steps, 100) * h, progress=False)

@@ -14,7 +14,7 @@ from livens.bench.case import Say
 from livens.bench.report import Goal, Line, Report, Work
 from livens.errors import IntegrationError
 from livens.problems import load
-from livens.simulation import simulate
+from livens.run.simulate import simulate
 
 _END = 10.0
 #: What is compared: the first scheme to its error against the second to its own.

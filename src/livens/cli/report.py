@@ -26,8 +26,8 @@ def report(
     Example: livens report double-four-bar.h5 --json
     """
     import livens as lv
-    from livens.conserved import as_object, rows
-    from livens.report import print_report
+    from livens.analysis.report import print_report
+    from livens.analysis.verdicts import as_object, rows
 
     result = lv.load(file)
     if as_json:

@@ -61,7 +61,7 @@ def reproduce(
 def _print(report: Report) -> None:
     from rich.table import Table
 
-    from livens.report import console
+    from livens.analysis.report import console
     from livens.reproduce.report import verdict
 
     out = console()

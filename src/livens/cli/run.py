@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from livens.problems.problem import Problem
-    from livens.result import Result
+    from livens.models.problem import Problem
+    from livens.results.result import Result
 
 
 #: Variables whose last values ``--json`` prints.
@@ -82,7 +82,7 @@ def run(
     if as_json:
         typer.echo(json.dumps(as_object(result)))
     elif not quiet:
-        from livens.report import print_report
+        from livens.analysis.report import print_report
 
         print_report(result)
 
@@ -129,8 +129,8 @@ def settings(items: list[str]) -> dict[str, Any]:
 
 def as_object(result: Result) -> dict[str, Any]:
     """What ``--json`` prints. Drifts are relative; constraints are absolute. What is not finite is null."""
-    from livens.conserved import plain
-    from livens.step_sizes import step_sizes
+    from livens.analysis.step_sizes import step_sizes
+    from livens.analysis.verdicts import plain
 
     statistics, summary, facts = result.statistics, result.summary, result.facts
     steps = max(statistics.steps, 1)

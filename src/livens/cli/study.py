@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from livens.conserved import Row
-    from livens.problems.problem import Problem
-    from livens.study.comparison import Comparison
-    from livens.study.convergence import Convergence, Curve
+    from livens.analysis.study.comparison import Comparison
+    from livens.analysis.study.convergence import Convergence, Curve
+    from livens.analysis.verdicts import Row
+    from livens.models.problem import Problem
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ def compare(
 
     Example: livens compare spring-pendulum --schemes livens-em,livens-midpoint --t-end 10 --out energy.png
     """
-    from livens.study import compare as study_of
+    from livens.analysis.study import compare as study_of
 
     check_figure(out)
     study = uninterrupted(
@@ -92,8 +92,8 @@ def converge(
 
     Example: livens converge double-four-bar --schemes livens-em,livens-midpoint --h 0.004:5 --t-end 1 --out order.png
     """
-    from livens.study import converge as study_of
-    from livens.study.steps import step_sizes
+    from livens.analysis.study import converge as study_of
+    from livens.analysis.study.steps import step_sizes
 
     check_figure(out)
     steps = None if h is None else step_sizes(h)
@@ -130,8 +130,8 @@ def workprecision(
 
     Example: livens workprecision simple-pendulum --h 0.01:6 --out work.png
     """
-    from livens.study import work_precision
-    from livens.study.steps import step_sizes
+    from livens.analysis.study import work_precision
+    from livens.analysis.study.steps import step_sizes
 
     check_figure(out)
     steps, progress = None if h is None else step_sizes(h), _progress(as_json, quiet)
@@ -193,7 +193,7 @@ def uninterrupted(job: Callable[[], T]) -> T:
 def _print_comparison(study: Comparison) -> None:
     from rich.table import Table
 
-    from livens.report import console
+    from livens.analysis.report import console
 
     out = console()
     out.print(f"[bold]{study.problem}[/], h = {study.h:g}, t = {study.t_end:g}")
@@ -234,7 +234,7 @@ def _heading(row: Row) -> str:
 
 
 def _mark(row: Row) -> str:
-    from livens import conserved
+    from livens.analysis import verdicts as conserved
 
     marks = {
         conserved.AS_PROMISED: "p", conserved.ROUND_OFF: "r", conserved.BOUNDED: "b", conserved.DRIFTS: "d",
@@ -246,7 +246,7 @@ def _mark(row: Row) -> str:
 def _print_orders(study: Convergence) -> None:
     from rich.table import Table
 
-    from livens.report import console
+    from livens.analysis.report import console
 
     out = console()
     out.print(f"[bold]{study.problem}[/], errors at t = {study.t_end:g} against {study.reference.words}")
@@ -265,7 +265,7 @@ def _print_orders(study: Convergence) -> None:
 
 
 def _order_cells(curve: Curve, name: str, i: int) -> tuple[str, str]:
-    from livens.study.order import local_orders
+    from livens.analysis.study.order import local_orders
 
     if curve.points[i].failure:
         return "failed", ""
@@ -277,7 +277,7 @@ def _order_cells(curve: Curve, name: str, i: int) -> tuple[str, str]:
 def _print_work(study: Convergence) -> None:
     from rich.table import Table
 
-    from livens.report import console
+    from livens.analysis.report import console
 
     out = console()
     out.print(f"[bold]{study.problem}[/], errors at t = {study.t_end:g} against {study.reference.words}")

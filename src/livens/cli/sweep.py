@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from livens.study.sweep import Sweep
+    from livens.analysis.study.sweep import Sweep
 
 #: A table on the screen has at most so many rows; the file has all.
 _SHOWN = 40
@@ -56,13 +56,13 @@ def sweep(
 
     Example: livens sweep simple-pendulum --vary m=0.1:10:20:log --vary h=1e-3,1e-2 --out table.csv
     """
+    from livens.analysis.study.grid import values
+    from livens.analysis.study.member import from_scenario
+    from livens.analysis.study.sweep import sweep as study_of
+    from livens.analysis.study.table import check_target
     from livens.cli.init import SUFFIXES
     from livens.cli.run import settings
     from livens.errors import InputError
-    from livens.study.grid import values
-    from livens.study.member import from_scenario
-    from livens.study.sweep import sweep as study_of
-    from livens.study.table import check_target
 
     varied = dict(values(text) for text in vary)
     if len(varied) < len(vary):
@@ -99,7 +99,7 @@ def sweep(
 def _print(study: Sweep, varied: list[str], out: Path | None) -> None:
     from rich.table import Table
 
-    from livens.report import console
+    from livens.analysis.report import console
 
     columns = varied + [name for name in _COLUMNS if any(row.get(name) is not None for row in study.rows)]
     table = Table(*(name.replace("_", " ") if name not in varied else name for name in columns))

@@ -9,11 +9,11 @@ import numba as nb
 import numpy as np
 
 from livens.engine import loop
-from livens.engine.equations import StepEquations
 from livens.engine.fused import FusedStepper
 from livens.engine.kernels import simple_kernel
 from livens.engine.loop import DONE, FAILED, PAST, REACHED, REPIVOT, call, extrapolate, solve_step
 from livens.engine.stepper import Carry, Steps, handed_back
+from livens.schemes.step import StepEquations
 
 #: A step that would have been longer by less than this stays as it is: equal steps have better starting guesses.
 _WORTH_CHANGING = 1.2

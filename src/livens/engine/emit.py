@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from livens.graph.walk import walk
+from livens.expressions.graph.walk import walk
 
 _ARITHMETIC = {"ADD": "fadd", "SUB": "fsub", "MUL": "fmul", "DIV": "fdiv"}
 _INTRINSIC = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from livens.engine import loop
-from livens.engine.equations import StepEquations
 from livens.engine.kernels import end_kernel
 from livens.engine.stepper import NO_LIMIT, Buffers, Carry, Limit, Statistics, Steps, Trouble, handed_back
+from livens.schemes.step import StepEquations
 
 
 class ExplicitStepper:

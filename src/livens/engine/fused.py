@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from livens.engine import loop
-from livens.engine.equations import StepEquations
 from livens.engine.kernels import (
     Order,
     end_kernel,
@@ -19,6 +18,7 @@ from livens.engine.loop import PAST
 from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.reference import ReferenceStepper
 from livens.engine.stepper import NO_LIMIT, Buffers, Carry, Limit, Statistics, Steps, Trouble, handed_back
+from livens.schemes.step import StepEquations
 
 
 class FusedStepper:

@@ -10,9 +10,9 @@ import casadi as ca
 import numpy as np
 
 from livens.engine.emit import ZERO, Emitter
-from livens.engine.equations import StepEquations
 from livens.engine.native import find_or_compile
-from livens.graph.roundoff import UNIT
+from livens.expressions.graph.roundoff import UNIT
+from livens.schemes.step import StepEquations
 
 Order = tuple[tuple[int, ...], tuple[int, ...]]
 _X, _Z, _C, _R, _OUT = range(5)

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 from livens.engine import loop
-from livens.engine.equations import StepEquations
 from livens.engine.kernels import floor_function
 from livens.engine.loop import PAST
 from livens.engine.stepper import NO_LIMIT, Buffers, Carry, Limit, Statistics, Steps, Trouble, handed_back
+from livens.schemes.step import StepEquations
 
 #: Newton's method gives up after this many corrections.
 _MOST_ITERATIONS = 50

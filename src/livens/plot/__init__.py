@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib.figure import Figure
 
+from livens.analysis.step_sizes import differ
 from livens.errors import InputError, suggestion
 from livens.plot import style
 from livens.plot.conserved import (
@@ -37,10 +38,7 @@ from livens.plot.mechanism import has_bars, snapshots
 from livens.plot.motion import algebraic, coordinates, has_plane, motion, multipliers, phase_portrait
 from livens.plot.paths import has_paths, trajectory
 from livens.plot.work import newton, step_sizes
-from livens.step_sizes import differ
-
-if TYPE_CHECKING:
-    from livens.result import Result
+from livens.results.result import Result
 
 __all__ = [
     "PICTURES", "Plots", "algebraic", "balance", "check_names", "constraints", "coordinates", "energy",
@@ -184,3 +182,6 @@ def save_all(
     return [
         style.save(PICTURES[name].draw(result), folder / f"{stem}-{name.replace('_', '-')}.{suffix}") for name in chosen
     ]
+
+
+Result.attach("plot", property(Plots))

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from livens.conserved import promises
-from livens.energy_balance import balance as balance_of
-from livens.energy_balance import exchanged, recorded, scale
+from livens.analysis.energy_balance import balance as balance_of
+from livens.analysis.energy_balance import exchanged, recorded, scale
+from livens.analysis.observables import expression
+from livens.analysis.verdicts import promises
 from livens.errors import InputError
-from livens.observe import expression
 from livens.plot import names
 from livens.plot.curves import curve, has_model, log_curves, need_steps, round_off, time_axis
 from livens.plot.style import COLUMN, PALETTE, caption, house_style, legend, new_figure
 
 if TYPE_CHECKING:
-    from livens.result import Result
+    from livens.results.result import Result
 
 
 @house_style()

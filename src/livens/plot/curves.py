@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from livens.analysis.round_off import round_off
 from livens.errors import InputError
 from livens.plot.style import BAND
-from livens.rounding import round_off
 
 if TYPE_CHECKING:
-    from livens.result import Result
+    from livens.results.result import Result
 
 __all__ = [
     "COLUMNS", "curve", "few_ticks", "has_model", "log_curves", "need_steps", "path", "round_off", "steady_limits",

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from livens.energy_balance import balance, scale
+from livens.analysis.energy_balance import balance, scale
 from livens.errors import InputError
 from livens.plot import names
 from livens.plot.conserved import has_constraints
@@ -31,8 +31,8 @@ from livens.plot.style import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from livens.result import Result
-    from livens.study.convergence import Convergence, Curve
+    from livens.analysis.study.convergence import Convergence, Curve
+    from livens.results.result import Result
 
 _MARKERS = "osD^vPX*"
 #: A comparison has at most so many panels for invariants.

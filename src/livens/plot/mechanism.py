@@ -15,7 +15,7 @@ from livens.plot.curves import few_ticks, has_model
 from livens.plot.style import COLUMN, caption, equal_height, house_style, legend, new_figure
 
 if TYPE_CHECKING:
-    from livens.result import Result
+    from livens.results.result import Result
 
 _FADING = LinearSegmentedColormap.from_list("fading", ["#B9D6EA", "#0072B2", "#00243A"])
 

@@ -15,7 +15,7 @@ from livens.plot.curves import curve, few_ticks, has_model, path, steady_limits,
 from livens.plot.style import COLUMN, PAGE, PALETTE, caption, escaped, house_style, new_figure
 
 if TYPE_CHECKING:
-    from livens.result import Result
+    from livens.results.result import Result
 
 #: More panels than this cannot be read on a page.
 _PANELS = 8

@@ -29,7 +29,7 @@ from livens.plot.style import (
 )
 
 if TYPE_CHECKING:
-    from livens.result import Result
+    from livens.results.result import Result
 
 
 @house_style()

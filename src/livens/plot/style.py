@@ -18,11 +18,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from livens.analysis.step_sizes import fictive
 from livens.errors import InputError, suggestion
-from livens.step_sizes import fictive
 
 if TYPE_CHECKING:
-    from livens.result import Result
+    from livens.results.result import Result
 
 #: Widths of a paper's column and page, in inches.
 COLUMN, PAGE = 3.5, 7.2

@@ -8,13 +8,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from livens import step_sizes as sizes_of
+from livens.analysis import step_sizes as sizes_of
 from livens.errors import InputError
 from livens.plot.curves import COLUMNS, curve, need_steps, time_axis
 from livens.plot.style import COLUMN, PALETTE, caption, house_style, legend, new_figure
 
 if TYPE_CHECKING:
-    from livens.result import Result
+    from livens.results.result import Result
 
 #: With more steps than this, a mean says more about Newton's method than dots.
 _DOTS = 300

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError, suggestion
-from livens.problems.problem import Problem
+from livens.models.problem import Problem
 
 __all__ = ["Entry", "Problem", "all", "entry", "load", "problem"]
 
@@ -75,10 +75,6 @@ def entry(name: str) -> Entry:
 def load(name: str, *, h: float | None = None, t_end: float | None = None, **options: Any) -> Problem:
     """A ready problem, with another step, another end or other options if given."""
     changes: dict[str, Any] = {key: value for key, value in dict(h=h, t_end=t_end).items() if value is not None}
-    if name == "scenario" and "description" in options:  # not a ready one: a run's file says how to build it again
-        from livens.scenario import described
-
-        return dataclasses.replace(described(options["description"]).problem(), **changes)
     found = entry(name)
     for option, value in options.items():
         if option not in found.options:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import casadi as ca
 import numpy as np
 
-from livens.dynamics import dynamics
-from livens.system import System
+from livens.models.summed import dynamics
+from livens.models.system import System
 
 #: What DOP853 is asked for; it takes no less than 100 units of round-off.
 _RELATIVE, _ABSOLUTE = 2.3e-14, 1e-14

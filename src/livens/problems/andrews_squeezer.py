@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
 from livens.problems.accurate import accurate_motion
-from livens.problems.problem import Problem
-from livens.system import System
 
 #: Masses (kg), moments of inertia (kg m^2) and lengths (m), by their names in the literature.
 _DATA: dict[str, Any] = dict(

@@ -8,12 +8,12 @@ import numpy as np
 
 from livens import math as m
 from livens import scaling
-from livens.element import Element
 from livens.errors import InputError
-from livens.penalty import Contact
+from livens.models.element import Element
+from livens.models.penalty import Contact
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 _RADIUS, _STIFFNESS = 0.1, 1e4
 #: Where the balls are on the path of the first one, as the time it would take to get there if it were alone.

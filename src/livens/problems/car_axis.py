@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
 from livens.problems.accurate import accurate_motion
-from livens.problems.problem import Problem
-from livens.system import System
 
 
 def _right_wheel(t: Any, k: Any) -> Any:

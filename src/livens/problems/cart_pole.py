@@ -10,9 +10,9 @@ from scipy.optimize import brentq
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
-from livens.hamiltonian import Hamiltonian
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.models.problem import Problem
 from livens.problems import problem
-from livens.problems.problem import Problem
 
 
 @problem("cart-pole", summary="pole below a light cart, with peaks of speed", source="a mass matrix nearly singular")

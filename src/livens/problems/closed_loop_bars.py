@@ -17,9 +17,9 @@ import numpy as np
 
 from livens import bodies
 from livens import math as m
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 #: Where the bars are at the start, and the axis each is along: a square around the origin.
 _CENTRES = ((1, 0, 0), (0, 1, 0), (-1, 0, 0), (0, -1, 0))

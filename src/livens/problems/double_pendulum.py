@@ -8,10 +8,10 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
 from livens.problems.accurate import Reference, accurate_motion, accurate_solution
-from livens.problems.problem import Problem
-from livens.system import System
 
 #: Below this ratio of the masses the motion is too stiff for an explicit reference.
 _LIGHT = 1e-3

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import ellipj, ellipk
 
 from livens.errors import InputError
-from livens.nambu import Nambu
+from livens.models.nambu import Nambu
+from livens.models.problem import Problem
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.scaling import speed
+from livens.schemes.scaling import speed
 
 
 @problem("euler-top", summary="free rotation of a rigid body as a Nambu system", source="S003 paper IV, 4.1")

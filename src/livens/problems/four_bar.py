@@ -15,11 +15,11 @@ import numpy as np
 from scipy.special import ellipj, ellipk
 
 from livens import math as m
-from livens.element import Element
 from livens.errors import InputError
+from livens.models.element import Element
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 _COORDINATES = ("x", "y", "d1x", "d1y", "d2x", "d2y")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from livens import bodies
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 _CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], dtype=float)
 #: Relative velocities across the links 1-2 and 3-4 are perpendicular to them.

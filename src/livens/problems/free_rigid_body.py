@@ -6,9 +6,9 @@ import numpy as np
 
 from livens import bodies
 from livens import rotations as rot
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 
 @problem(

@@ -6,12 +6,12 @@ import numpy as np
 
 from livens import math as m
 from livens import scaling
-from livens.element import through
 from livens.errors import InputError
+from livens.models.element import through
+from livens.models.problem import Problem
+from livens.models.symmetry import rotations
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.symmetry import rotations
-from livens.system import System
 
 
 def _eccentric_anomaly(mean: float, e: float) -> float:

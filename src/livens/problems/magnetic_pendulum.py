@@ -7,9 +7,9 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
-from livens.hamiltonian import Hamiltonian
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.models.problem import Problem
 from livens.problems import problem
-from livens.problems.problem import Problem
 
 
 @problem("magnetic-pendulum", summary="pendulum that a magnet at its side repels", source="S003 paper III, 4")

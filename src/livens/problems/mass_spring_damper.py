@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 #: Rates up to which the matrix exponential is trusted.
 _FASTEST = 1e5

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 
 @problem(

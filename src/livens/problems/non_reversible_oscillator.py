@@ -6,9 +6,9 @@ import numpy as np
 
 from livens import scaling
 from livens.errors import InputError
-from livens.hamiltonian import Hamiltonian
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.models.problem import Problem
 from livens.problems import problem
-from livens.problems.problem import Problem
 
 
 @problem(

@@ -7,9 +7,9 @@ from scipy.special import ellipj, ellipk
 
 from livens import math as m
 from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 
 @problem("nonlinear-pendulum", summary="pendulum in its angle: one coordinate, no constraint", source="S003 2.9.6")

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
+from livens.models.problem import Problem
 from livens.problems import problem
-from livens.problems.problem import Problem
 from livens.problems.simple_pendulum import simple_pendulum
 
 _MIRROR = np.array([-1.0, 1.0])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from livens.errors import InputError
-from livens.hamiltonian import Force, Hamiltonian
+from livens.models.hamiltonian.model import Force, Hamiltonian
+from livens.models.problem import Problem
 from livens.problems import problem
-from livens.problems.problem import Problem
 
 
 @problem("pendulum-penalty", summary="a pendulum on a stiff spring, with fast oscillations", source="S003 paper V, 6.2")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from livens.port_hamiltonian import examples
-from livens.port_hamiltonian.examples import Example
+from livens.models.port_hamiltonian import examples
+from livens.models.port_hamiltonian.examples import Example
+from livens.models.problem import Problem
 from livens.problems import problem
 from livens.problems.accurate import Reference
 from livens.problems.mass_spring_damper import mass_spring_damper
-from livens.problems.problem import Problem
 
 
 def _problem(name: str, example: Example, h: float, t_end: float, reference: Reference | None = None) -> Problem:

@@ -6,9 +6,9 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 
 @problem("rotor", summary="unbalanced rotor in an elastic bearing, near resonance", source="S003 2.1.3, paper I")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ellipj, ellipk
 
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 
 @problem("simple-pendulum", summary="point mass on a rigid rod, in Cartesian coordinates", source="IFToMM A01")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from livens.models.problem import Problem
+from livens.models.symmetry import rotations
+from livens.models.system import System
 from livens.problems import problem
 from livens.problems.accurate import accurate_motion
-from livens.problems.problem import Problem
-from livens.symmetry import rotations
-from livens.system import System
 
 
 @problem(

@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 
 from livens import math as m
-from livens.element import through
+from livens.models.element import through
+from livens.models.problem import Problem
+from livens.models.symmetry import rotations
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.symmetry import rotations
-from livens.system import System
 
 
 @problem(

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.linalg import expm
 
 from livens.errors import InputError
-from livens.hamiltonian import Force, Hamiltonian
+from livens.models.hamiltonian.model import Force, Hamiltonian
+from livens.models.problem import Problem
 from livens.problems import problem
-from livens.problems.problem import Problem
 
 
 @problem("two-oscillators", summary="two masses, a soft spring and a stiff damped one", source="S003 paper V, 6.1")

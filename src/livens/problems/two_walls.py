@@ -9,10 +9,10 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
-from livens.penalty import smooth_slope
+from livens.models.penalty import smooth_slope
+from livens.models.problem import Problem
+from livens.models.system import System
 from livens.problems import problem
-from livens.problems.problem import Problem
-from livens.system import System
 
 
 @problem("two-walls", summary="particle between a soft and a stiff elastic wall", source="S003 paper II, 3.2")

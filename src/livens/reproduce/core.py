@@ -60,13 +60,13 @@ SOURCES = {
         Source(
             "S000",
             "Kinon, Betsch: Energy-consistent integration of mechanical systems based on Livens principle",
-            ("s000",),
+            ("s000.four_particles",),
             "The constraint enters (20) with the sign that (21b) has.",
         ),
         Source(
             "S001",
             "Kinon, Betsch, Schneider: The GGL variational principle for constrained mechanical systems, 2023",
-            ("s001_top", "s001_linkage"),
+            ("s001.top", "s001.linkage"),
             "Equations (41b) and (57b) are taken with the momentum at the end of the step, as it comes out of the "
             "variation (40b), and the dissipative force with the sign of (53), its matrix (80) being symmetric. "
             "The linkage has seven joints: P1, P2, P3 on the ground, P4, two in P5, and P6. The height of the top's "
@@ -75,7 +75,7 @@ SOURCES = {
         Source(
             "S002",
             "Symank: Structure-Preserving Numerical Solution of Multibody Systems in Energy Formulation, 2025",
-            ("s002_springs", "s002_vanishing_mass", "s002_murua", "s002_pendulums", "s002_limits", "s002_times"),
+            ("s002.springs", "s002.vanishing_mass", "s002.murua", "s002.pendulums", "s002.limits", "s002.times"),
             "(7.3) and (7.4) are taken with k2, as H has it; the power balance with the signs of thm. 4.2; the energy "
             "defect (6.15) with a minus, which belongs to the force -G^T lam; the rods of 7.3.3 with length 1. The "
             "tolerances of the document are for solving the equations of a step: ours are always solved to round-off.",
@@ -84,14 +84,14 @@ SOURCES = {
             "S003",
             "Modin: Adaptive Geometric Numerical Integration of Mechanical Systems, 2009",
             (
-                "s003_pendulum",
-                "s003_rotor",
-                "s003_walls",
-                "s003_billiard",
-                "s003_drift",
-                "s003_nambu",
-                "s003_stability",
-                "s003_semi_explicit",
+                "s003.pendulum",
+                "s003.rotor",
+                "s003.walls",
+                "s003.billiard",
+                "s003.drift",
+                "s003.nambu",
+                "s003.stability",
+                "s003.semi_explicit",
             ),
             "II.3 is figure 3 of paper II. Axes of the figures are not legible in the copy at hand, so horizons, where "
             "the text does not give them, are ours. Algorithm 3.2.1 is taken with xi at the end of the step in its "
@@ -103,7 +103,7 @@ SOURCES = {
             "S004",
             "Kinon, Betsch: Conserving integration of multibody systems with singular and non-constant mass matrix "
             "including quaternion-based rigid body dynamics, 2024",
-            ("s004_springs", "s004_rotation", "s004_top", "s004_ring"),
+            ("s004.springs", "s004.rotation", "s004.top", "s004.ring"),
             "The top's moments about its tip are J1 = J2 = J0_1 + m l^2 and J3 = J0_3, the other way round than in "
             "(114); only then (118) gives the spin of 135.6 1/s.",
         ),

@@ -12,8 +12,8 @@ import numpy as np
 from livens import problems
 from livens.plot.curves import round_off
 from livens.reproduce.core import Claim
-from livens.result import Result
-from livens.simulation import simulate
+from livens.results.result import Result
+from livens.run.simulate import simulate
 
 #: What solving the equations of a step makes of one rounding of the state is round-off up to so many of them. The
 #: grey bands of the figures end here.

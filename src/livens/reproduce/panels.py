@@ -15,7 +15,7 @@ from livens.plot.style import COLUMN, GREY, PAGE, PALETTE, caption, legend, new_
 from livens.reproduce.measure import ROUNDINGS
 
 if TYPE_CHECKING:
-    from livens.result import Result
+    from livens.results.result import Result
 
 #: `log_curves` ends its band at a hundred roundings; ours is wider.
 _WIDER = ROUNDINGS / 100

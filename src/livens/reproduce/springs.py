@@ -17,7 +17,7 @@ from livens.plot.style import GREY, PALETTE, legend
 from livens.reproduce import panels
 from livens.reproduce.core import Claim
 from livens.reproduce.measure import above, below, between, constant, constraints_hold, largest_increment, of_order, run
-from livens.result import Result
+from livens.results.result import Result
 
 #: Steps of the order studies.
 _HALVES = tuple(2.0**-i for i in range(5))

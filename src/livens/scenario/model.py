@@ -12,13 +12,13 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError, suggestion
+from livens.models.system import System
 from livens.scenario.evaluate import evaluate
 from livens.scenario.grammar import Node, names, parse
 from livens.scenario.reader import Document, Place
 from livens.scenario.schema import SystemFields
 from livens.scenario.show import shown
 from livens.scenario.vocabulary import Vocabulary, velocity
-from livens.system import System
 
 _MAX_LABEL = 100
 

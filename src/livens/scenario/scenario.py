@@ -10,12 +10,12 @@ from typing import Any
 
 from livens import problems, schemes
 from livens.errors import InputError, suggestion
-from livens.problems.problem import Problem
-from livens.result import Result
+from livens.models.problem import Problem
+from livens.results.result import Result
+from livens.run.simulate import simulate
 from livens.scenario.model import Model
 from livens.scenario.reader import Document, document, read
 from livens.scenario.schema import ProblemScenario, SystemScenario, validated
-from livens.simulation import simulate
 
 #: The problem name of systems that are written in a scenario; their description is what rebuilds them from a file.
 NAME = "scenario"

@@ -16,7 +16,7 @@ from typing import Any
 
 from livens.errors import InputError, suggestion
 from livens.schemes.base import Scheme
-from livens.schemes.composition import compose
+from livens.schemes.recipes.composition import compose
 
 __all__ = ["Scheme", "all", "compose", "fitting", "get", "require"]
 
@@ -27,8 +27,8 @@ _PARTS = {"s": (_WHOLE, int), "order": (_WHOLE, int), "scheme": (_NAME, str)}
 
 @functools.cache
 def _registry() -> dict[str, type[Scheme]]:
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
     return dict(sorted(Scheme._registry.items()))
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import casadi as ca
 
-from livens.hamiltonian import Hamiltonian
-from livens.schemes.adaptive import AdaptiveMap
-from livens.schemes.maps import Phase, Step, digits
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.schemes.recipes.adaptive import AdaptiveMap
+from livens.schemes.recipes.maps import Phase, Step, digits
 
 
 class AdaptiveVariational(AdaptiveMap):

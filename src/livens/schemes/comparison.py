@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import casadi as ca
 
-from livens.descriptor import DescriptorModel
-from livens.engine.equations import StepEquations
-from livens.layout import Layout
-from livens.schemes.maps import MapScheme, Phase, Written, digits, map_equations, phase_of
+from livens.expressions.layout import Layout
+from livens.models.descriptor import DescriptorModel
+from livens.schemes.recipes.maps import MapScheme, Phase, Written, digits, map_equations, phase_of
+from livens.schemes.step import StepEquations
 
 
 class Rates:

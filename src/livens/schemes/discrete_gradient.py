@@ -6,10 +6,10 @@ from typing import Any
 
 import casadi as ca
 
-from livens.element import Invariants
-from livens.graph.increments import increments
-from livens.graph.walk import walk
-from livens.schemes.base import ElementEnergies
+from livens.expressions.graph.increments import increments
+from livens.expressions.graph.walk import walk
+from livens.models.element import Invariants
+from livens.schemes.recipes.elements import ElementEnergies
 
 #: Increments shorter than this part of the position leave the correction out, smoothly: it is below round-off there.
 _TINY = 1e-10

@@ -10,8 +10,9 @@ from typing import Any
 
 import casadi as ca
 
-from livens.schemes.base import ElementEnergies, ElementScheme, Requirement, Share, State
+from livens.schemes.base import Requirement
 from livens.schemes.discrete_gradient import discrete_gradient, gradient_in_time
+from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
 
 CONSTANT_MASS = Requirement("constant_mass", "a constant mass matrix")
 REGULAR_MASS = Requirement("regular_mass", "a regular mass matrix")

@@ -6,8 +6,9 @@ from typing import Any
 
 import casadi as ca
 
-from livens.schemes.base import ElementEnergies, ElementScheme, Requirement, Share, State
+from livens.schemes.base import Requirement
 from livens.schemes.discrete_gradient import gradient_in_time
+from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
 
 REGULAR = Requirement(
     "regular_augmented_mass", "a regular mass matrix (or unit quaternions, for which it is made regular)"

@@ -6,9 +6,9 @@ from typing import Any
 
 import casadi as ca
 
-from livens.schemes.base import ElementEnergies, Share, State
 from livens.schemes.discrete_gradient import gradient_in_time, kinetic_gradients
-from livens.schemes.midpoint_velocity import MidpointVelocity
+from livens.schemes.recipes.elements import ElementEnergies, Share, State
+from livens.schemes.recipes.midpoint_velocity import MidpointVelocity
 
 
 class LivensEM(MidpointVelocity):

@@ -7,11 +7,11 @@ from typing import Any
 
 import casadi as ca
 
-from livens.engine.equations import StepEquations
-from livens.schemes.base import ElementEnergies, ElementScheme, Share, State
+from livens.models.system import System
 from livens.schemes.livens_em import LivensEM
-from livens.schemes.turning import chord_velocities, with_unit_multipliers
-from livens.system import System
+from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
+from livens.schemes.recipes.turning import chord_velocities, with_unit_multipliers
+from livens.schemes.step import StepEquations
 
 
 class LivensEMFull(ElementScheme):

@@ -8,11 +8,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.engine.equations import StepEquations
+from livens.models.system import System
 from livens.schemes.base import Requirement
 from livens.schemes.livens_em import LivensEM
-from livens.schemes.turning import E, G, chord_velocity, unit_multiplier
-from livens.system import System
+from livens.schemes.recipes.turning import E, G, chord_velocity, unit_multiplier
+from livens.schemes.step import StepEquations
 
 
 class LivensEMNullspace(LivensEM):

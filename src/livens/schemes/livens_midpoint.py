@@ -6,8 +6,8 @@ from typing import Any
 
 import casadi as ca
 
-from livens.schemes.base import ElementEnergies, Share, State
-from livens.schemes.midpoint_velocity import MidpointVelocity
+from livens.schemes.recipes.elements import ElementEnergies, Share, State
+from livens.schemes.recipes.midpoint_velocity import MidpointVelocity
 
 
 class LivensMidpoint(MidpointVelocity):

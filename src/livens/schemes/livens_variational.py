@@ -6,7 +6,7 @@ from typing import Any
 
 import casadi as ca
 
-from livens.schemes.base import ElementEnergies, ElementScheme, Share, State
+from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
 
 
 class LivensVariational(ElementScheme):

@@ -8,12 +8,18 @@ from typing import Any, ClassVar
 import casadi as ca
 
 from livens import tableaus
-from livens.engine.equations import StepEquations
-from livens.schemes.assemble import step_equations
-from livens.schemes.base import ElementEnergies, ElementScheme, Requirement, Scheme, Share, State
-from livens.schemes.partitioned import PartitionedStages, constant_momentum_map, force, powers, velocity_constraint
-from livens.schemes.relations import Relations
-from livens.system import System
+from livens.models.system import System
+from livens.schemes.base import Requirement, Scheme
+from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State, step_equations
+from livens.schemes.recipes.partitioned import (
+    PartitionedStages,
+    constant_momentum_map,
+    force,
+    powers,
+    velocity_constraint,
+)
+from livens.schemes.recipes.relations import Relations
+from livens.schemes.step import StepEquations
 
 #: Why there must be mass: see docs/runge-kutta.md.
 MASS = Requirement(

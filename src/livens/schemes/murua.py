@@ -9,14 +9,20 @@ import casadi as ca
 import numpy as np
 
 from livens import tableaus
-from livens.engine.equations import StepEquations
-from livens.schemes.assemble import step_equations
-from livens.schemes.base import ElementEnergies, Scheme, Share, State
-from livens.schemes.partitioned import Staged, constant_momentum_map, force, powers, velocity_constraint
-from livens.schemes.relations import weighted
-from livens.schemes.stages import combined, estimate_weights, integral_weights, lagrange_weights, polynomial_onward
-from livens.system import System
-from livens.tableaus.murua import Murua as Coefficients
+from livens.models.system import System
+from livens.schemes.base import Scheme
+from livens.schemes.recipes.elements import ElementEnergies, Share, State, step_equations
+from livens.schemes.recipes.partitioned import Staged, constant_momentum_map, force, powers, velocity_constraint
+from livens.schemes.recipes.relations import weighted
+from livens.schemes.recipes.stages import (
+    combined,
+    estimate_weights,
+    integral_weights,
+    lagrange_weights,
+    polynomial_onward,
+)
+from livens.schemes.step import StepEquations
+from livens.schemes.tableaus.murua import Murua as Coefficients
 
 
 class Murua(Scheme):

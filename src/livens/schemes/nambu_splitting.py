@@ -8,12 +8,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.engine.equations import StepEquations
-from livens.layout import Layout
-from livens.nambu import Nambu
-from livens.schemes.adaptive import Adaptive
+from livens.expressions.layout import Layout
+from livens.models.nambu import Nambu
 from livens.schemes.base import Scheme
-from livens.schemes.maps import map_equations
+from livens.schemes.recipes.adaptive import Adaptive
+from livens.schemes.recipes.maps import map_equations
+from livens.schemes.step import StepEquations
 from livens.schemes.step_density import with_density
 
 #: One part of a splitting: a state and a time to the state after it.

@@ -8,21 +8,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from livens import tableaus
-from livens.engine.equations import StepEquations
-from livens.schemes.assemble import step_equations
+from livens.models.system import System
 from livens.schemes.base import Scheme
-from livens.schemes.partitioned import PartitionedStages, StagesOnConstraints, constant_momentum_map
-from livens.schemes.relations import Relations
-from livens.schemes.stages import stage_equations
-from livens.system import System
-from livens.tableaus import Tableau
+from livens.schemes.recipes.elements import step_equations
+from livens.schemes.recipes.partitioned import PartitionedStages, StagesOnConstraints, constant_momentum_map
+from livens.schemes.recipes.relations import Relations
+from livens.schemes.recipes.stages import stage_equations
+from livens.schemes.step import StepEquations
+from livens.schemes.tableaus import Tableau
 
 
 class RungeKutta(Scheme):
     """``X_i = x0 + h sum_j a_ij X'_j``, ``x1 = x0 + h sum_i b_i X'_i``, the equations fulfilled at every stage.
 
-    On a mechanical system x are its positions and momenta, in Livens form (`livens.schemes.partitioned`). A method
-    whose last stage is the end of the step puts all stages on the constraints; the others are for systems without.
+    On a mechanical system x are its positions and momenta, in Livens form (`recipes.partitioned`). A method whose last
+    stage is the end of the step puts all stages on the constraints; the others are for systems without.
     """
 
     models = ("System", "FirstOrder", "PortHamiltonian", "Nambu")

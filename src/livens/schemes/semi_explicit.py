@@ -9,10 +9,10 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
-from livens.hamiltonian import Hamiltonian
-from livens.scaling import Scaling, StiffnessEstimate, written
+from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.base import Scheme
-from livens.schemes.maps import MapScheme, Phase, Step, digits, phase_of
+from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits, phase_of
+from livens.schemes.scaling import Scaling, StiffnessEstimate, written
 from livens.schemes.stormer_verlet import SEPARABLE
 
 

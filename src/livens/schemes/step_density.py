@@ -8,10 +8,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.engine.equations import StepEquations
-from livens.hamiltonian import Hamiltonian
-from livens.schemes.adaptive import CONSERVATIVE, SEPARABLE, Adaptive
-from livens.schemes.maps import MapScheme, Phase, Step, phase_of
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.schemes.recipes.adaptive import CONSERVATIVE, SEPARABLE, Adaptive
+from livens.schemes.recipes.maps import MapScheme, Phase, Step, phase_of
+from livens.schemes.step import StepEquations
 
 
 def with_density(density: Any, rate: Any, h: Any, base: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any, Any, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.hamiltonian import Hamiltonian
+from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.base import Requirement
-from livens.schemes.maps import MapScheme, Phase, Step, phase_of
+from livens.schemes.recipes.maps import MapScheme, Phase, Step, phase_of
 
 SEPARABLE = Requirement("separable", "an energy T(p) + V(q)")
 

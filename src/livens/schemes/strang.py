@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from livens.schemes.maps import MapScheme, Phase, Step
+from livens.schemes.recipes.maps import MapScheme, Phase, Step
 from livens.schemes.stormer_verlet import SEPARABLE
 
 

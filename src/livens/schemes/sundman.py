@@ -8,9 +8,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.hamiltonian import Hamiltonian
-from livens.schemes.adaptive import CONSERVATIVE, SEPARABLE, AdaptiveMap
-from livens.schemes.maps import Phase, Step, phase_of
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.schemes.recipes.adaptive import CONSERVATIVE, SEPARABLE, AdaptiveMap
+from livens.schemes.recipes.maps import Phase, Step, phase_of
 
 
 class Sundman(AdaptiveMap):

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from livens.hamiltonian import Hamiltonian
-from livens.schemes.adaptive import CONSERVATIVE, SEPARABLE, AdaptiveMap
-from livens.schemes.maps import Phase, Step
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.schemes.recipes.adaptive import CONSERVATIVE, SEPARABLE, AdaptiveMap
+from livens.schemes.recipes.maps import Phase, Step
 
 
 class SundmanDoubled(AdaptiveMap):

@@ -7,8 +7,8 @@ from typing import Any
 
 import casadi as ca
 
-from livens.engine.equations import StepEquations
-from livens.schemes.base import ElementEnergies, ElementScheme, Share, State
+from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
+from livens.schemes.step import StepEquations
 from livens.schemes.variational import Variational
 
 

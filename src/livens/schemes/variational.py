@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import casadi as ca
 
-from livens.hamiltonian import Hamiltonian
-from livens.schemes.maps import MapScheme, Phase, Step, digits
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits
 
 
 class Variational(MapScheme):

@@ -1,0 +1,52 @@
+"""The energy a run watches over, without what came in and with what went out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from livens.results.result import Result
+
+_EXCHANGE = ("supplied_energy", "dissipated_energy")
+#: An energy that starts from less than this part of its usual size is as good as zero.
+_NEARLY_ZERO = 1e-3
+
+
+def recorded(result: Result) -> bool:
+    """Whether the run kept what came in and what went out, or nothing did; models of which that is not known aside."""
+    model = result.system
+    return set(_EXCHANGE) <= set(result.stored) or model.conservative or _EXCHANGE[0] not in model.layout
+
+
+def exchanged(result: Result) -> np.ndarray:
+    """What came in less what went out, at every row."""
+    if result.system.conservative or _EXCHANGE[0] not in result.system.layout:
+        return np.zeros(len(result.t))
+    return np.asarray(result.supplied_energy - result.dissipated_energy)
+
+
+def balance(result: Result) -> np.ndarray:
+    """The watched energy less what was exchanged: constant along the exact motion.
+
+    >>> import livens as lv
+    >>> damped = lv.PortHamiltonian(
+    ...     "q p", H=lambda x: x @ x / 2, J=[[0, 1], [-1, 0]], R=[[0, 0], [0, 0.1]]
+    ... )
+    >>> run = lv.simulate(damped, x0=[1.0, 0.0], scheme="gauss-2", h=0.1, t_end=10.0)
+    >>> bool(np.ptp(run.observe("hamiltonian")) > 0.2), bool(np.ptp(balance(run)) < 1e-14)
+    (True, True)
+    """
+    return np.asarray(result.observe(result.summary.energy) - exchanged(result))
+
+
+def scale(result: Result) -> tuple[float, str]:
+    """What deviations of the energy are relative to, and its symbol: ``|E_0|``, or where that is nearly zero the
+    largest kinetic energy; of models that have none, the largest energy."""
+    energy = np.abs(result.observe(result.summary.energy))
+    kinetic = "kinetic_energy" in result.system.view.names
+    size = float(np.abs(result.observe("kinetic_energy")).max()) if kinetic else float(energy.max())
+    if energy[0] > _NEARLY_ZERO * size:
+        return float(energy[0]), "|E_0|"
+    return size or 1.0, r"\max T" if kinetic else r"\max |E|"

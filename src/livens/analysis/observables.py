@@ -1,0 +1,183 @@
+"""Observables: what a run can be asked for, computed from its states.
+
+A run in a file is read a block of rows at a time, so that a reduction of ten million rows needs little memory.
+
+>>> import livens as lv
+>>> from livens import observe
+>>> run = lv.simulate(lv.problems.load("simple-pendulum"), t_end=1.0)
+>>> run.observe("total_energy").shape, run.observe("constraint").shape
+((1001,), (1001, 1))
+>>> run.observe(lambda q, v: q[0] * v[1] - q[1] * v[0]).shape
+(1001,)
+>>> bool(observe.reduce(run, "constraint", "largest")[0] < 1e-14)
+True
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.table import kernel_of, tabulate
+from livens.errors import InputError, suggestion
+from livens.models import observable as own_observable
+from livens.models.model import Model
+from livens.models.summed import OBSERVABLES, dynamics
+from livens.models.system import System
+from livens.results.result import MissingVariableError, Result
+from livens.results.variables import VARIABLES
+
+#: What the run itself recorded.
+RECORDED = ("supplied_energy", "dissipated_energy", "multipliers", "step_size", "newton_iterations")
+#: ``constraint_forces`` are ``G(q)^T lam`` with the multipliers of the step that ends there, in the balance of momentum
+#: ``p' = dL/dq - G^T lam + F``. ``energy_balance_defect`` is ``E - E_0 - supplied + dissipated`` with ``E = p.v - L``.
+NAMES = (*OBSERVABLES, *RECORDED, "constraint_forces", "energy_balance_defect")
+#: Observables with one number per constraint or coordinate: one column each, also if there is but one.
+_COLUMNS = ("constraint", "velocity_constraint", "constraint_forces")
+#: A block of rows holds at most so many numbers.
+_BLOCK = 1_000_000
+
+#: A name among NAMES or the system's symmetries, or a function of some of q, v, p, t, k.
+Observable = str | Callable[..., Any]
+
+_REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "largest": (lambda block: np.abs(block).max(axis=0), np.maximum),  # np.maximum keeps NaN: it must not go unseen
+    "max": (lambda block: block.max(axis=0), np.maximum),
+    "min": (lambda block: block.min(axis=0), np.minimum),
+    "sum": (lambda block: block.sum(axis=0), np.add),
+    "first": (lambda block: block[0].copy(), lambda old, new: old),
+    "last": (lambda block: block[-1].copy(), lambda old, new: new),
+}
+
+
+def expression(model: Model, name: str) -> Any:
+    """An observable of the state as an expression of the model's view."""
+    return model.view.expression(name)
+
+
+class _Column:
+    """One observable of a model, ready to be evaluated on blocks of rows."""
+
+    def __init__(self, model: Model, kernel: int, width: int, shape: tuple[int, ...], multipliers: bool) -> None:
+        self._parts = tuple(model.view.symbols)
+        self._kernel, self._width, self._shape = kernel, width, shape
+        self.variables = ("t", *self._parts, *(("multipliers",) if multipliers else ()))
+
+    def __call__(self, block: dict[str, np.ndarray], k: np.ndarray) -> np.ndarray:
+        rows = len(block["t"])
+        Z = np.hstack([block[name].reshape(rows, -1) for name in self._parts])
+        X = np.ascontiguousarray(block["multipliers"]) if "multipliers" in self.variables else None
+        return tabulate(self._kernel, self._width, block["t"], Z, k, X).reshape(rows, *self._shape)
+
+
+@functools.lru_cache(maxsize=256)
+def _named(model: Model, name: str) -> _Column:
+    lam = None
+    if name == "constraint_forces" and isinstance(model, System):
+        d, lam = dynamics(model), ca.SX.sym("lam", model.m)
+        columns = d.G.T @ lam if model.m else ca.SX.zeros(model.n)
+    else:
+        columns = expression(model, name)
+    columns = ca.densify(columns)
+    width = columns.numel()
+    shape = (width,) if name in _COLUMNS or width != 1 else ()
+    return _Column(model, kernel_of(model, columns, lam), width, shape, lam is not None)
+
+
+def _column(system: Model, what: Observable) -> _Column:
+    """Functions are read anew every time (what they close over may have changed); their native code is kept."""
+    if isinstance(what, str):
+        return _named(system, what)
+    if not callable(what):
+        raise InputError(f"an observable is a name or a function of q, v, p, t, k; got {what!r}")
+    column, shape = own_observable.read(system, what)
+    column = ca.densify(column)
+    return _Column(system, kernel_of(system, column), column.numel(), shape, False)
+
+
+def walk(
+    result: Result, observables: Sequence[Observable], rows: int | None = None
+) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    """Times and observables of a run, a block of rows at a time; `rows` says how many. Also gives t, q, v, p."""
+    columns: list[_Column | str] = []
+    for what in observables:
+        if what == "energy_balance_defect":
+            columns.append(_column(result.system, _balanced(result.system)))
+        else:
+            raw = isinstance(what, str) and what in VARIABLES
+            columns.append(what if isinstance(what, str) and raw else _column(result.system, what))
+    k = result.parameter_vector if any(isinstance(c, _Column) for c in columns) else np.zeros(0)
+    variables = {"t"} | {v for c in columns for v in (c.variables if isinstance(c, _Column) else (c,))}
+    if "energy_balance_defect" in observables:
+        variables |= {"supplied_energy", "dissipated_energy"}
+    first: float | None = None
+    for block in _blocks(result, sorted(variables), rows):
+        values = [block[c] if isinstance(c, str) else c(block, k) for c in columns]
+        for i, what in enumerate(observables):
+            if what == "energy_balance_defect":
+                first = float(values[i][0]) if first is None else first
+                values[i] = values[i] - first - block["supplied_energy"] + block["dissipated_energy"]
+        yield block["t"], values
+
+
+def _balanced(model: Model) -> str:
+    """The energy whose balance with what was supplied and dissipated is asked for."""
+    return "generalized_energy" if "generalized_energy" in model.view.names else model.watched_energy(())
+
+
+def _blocks(result: Result, variables: Sequence[str], rows: int | None) -> Iterator[dict[str, np.ndarray]]:
+    if rows is None:
+        facts = result.facts
+        rows = max(1, _BLOCK // (3 * len(facts.coordinates) + len(facts.constraint_names) + 3))
+    stored = getattr(result._arrays, "blocks", None)
+    if stored is not None:
+        yield from stored(variables, rows)
+        return
+    for a in range(0, len(result.t), rows):
+        yield {name: getattr(result, name)[a : a + rows] for name in variables}
+
+
+def observe(result: Result, what: Observable, *, increments: bool = False) -> np.ndarray:
+    """An observable at every stored time; with `increments`, its change from each of them to the next.
+
+    `what` is a name (see `livens.observe.NAMES`; a system's symmetries are names too), or a function of some of
+    ``q v p t k``, written like a model function, that returns a number or an array.
+    """
+    try:
+        return _observed(result, what, increments)
+    except MissingVariableError as error:
+        raise InputError(f"the observable {what!r} cannot be computed: {error}") from None
+
+
+def _observed(result: Result, what: Observable, increments: bool) -> np.ndarray:
+    if isinstance(what, str) and what in RECORDED:
+        table = np.asarray(getattr(result, what))
+    else:
+        parts = [values[0] for _, values in walk(result, [what])]
+        table = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return np.diff(table, axis=0) if increments else table
+
+
+def reduce(result: Result, what: Observable, how: str = "largest", *, rows: int | None = None) -> np.ndarray:
+    """One number per component over the whole run, in little memory.
+
+    `how` is one of largest (absolute value), max, min, sum, mean, first, last.
+    """
+    if how not in _REDUCTIONS and how != "mean":
+        raise InputError(f"unknown reduction '{how}'{suggestion(str(how), [*_REDUCTIONS, 'mean'])}")
+    of_block, combine = _REDUCTIONS["sum" if how == "mean" else how]
+    total, count = None, 0
+    for t, (values,) in walk(result, [what], rows):
+        part = of_block(values)
+        total = part if total is None else combine(total, part)
+        count += len(t)
+    if total is None:
+        raise InputError("the run has no rows")
+    return np.asarray(total / count if how == "mean" else total)
+
+
+Result.attach("observe", observe)

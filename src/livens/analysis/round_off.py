@@ -1,0 +1,53 @@
+"""How much of a quantity is round-off: what it changes by if all numbers of the state are rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+
+from livens.analysis.observables import expression
+from livens.models.model import Model
+from livens.results.result import Result
+
+#: States at which roundings are looked at: of a block of rows, and of a whole run.
+_OF_A_BLOCK, _OF_A_RUN = 16, 64
+
+
+class Rounding:
+    """The largest of ``eps sum |df/dz_i| |z_i|`` over some states of a run, for several observables f.
+
+    At least ``eps |f|``: f may have constant terms.
+    """
+
+    def __init__(self, model: Model, names: Sequence[str], k: np.ndarray) -> None:
+        view, z = model.view, model.view.state
+        found = [expression(model, name) for name in names]
+        terms = [ca.norm_inf(ca.fmax(ca.fabs(ca.jacobian(f, z)) @ ca.fabs(z), ca.fabs(f))) for f in found]
+        self._names, self._k = list(names), k
+        self._function = view.function(ca.vertcat(*terms))
+        self._largest = np.zeros(len(names))
+
+    def look(self, t: np.ndarray, state: Sequence[np.ndarray], samples: int = _OF_A_BLOCK) -> None:
+        """Take states into account, given by their parts, one row for each time."""
+        for i in np.unique(np.linspace(0, len(t) - 1, samples).astype(int)):
+            terms = np.array(self._function(*(part[i] for part in state), t[i], self._k)).ravel()
+            # derivatives may be infinite where the quantity itself is not
+            self._largest = np.maximum(self._largest, np.where(np.isfinite(terms), terms, 0.0))
+
+    def __getitem__(self, name: str) -> float:
+        return float(np.finfo(float).eps * self._largest[self._names.index(name)])
+
+
+def round_off(result: Result, name: str) -> float:
+    """What one rounding of all numbers of the state makes of an observable, at most, in a run.
+
+    >>> import livens as lv
+    >>> run = lv.simulate(lv.problems.load("simple-pendulum"), t_end=1.0)
+    >>> bool(1e-16 < round_off(run, "total_energy") < 1e-13)
+    True
+    """
+    seen = Rounding(result.system, [name], result.parameter_vector)
+    seen.look(result.t, [getattr(result, part) for part in result.system.view.symbols], _OF_A_RUN)
+    return seen[name] or float(np.finfo(float).eps)

@@ -1,0 +1,24 @@
+"""Studies: several runs side by side, and one step under the lens.
+
+>>> import livens as lv
+>>> study = lv.study.converge(lv.problems.load("simple-pendulum"), "livens-em,livens-midpoint", t_end=1.0)
+>>> [round(curve.fits["q"].order, 1) for curve in study.curves]
+[2.0, 2.0]
+"""
+
+from __future__ import annotations
+
+from livens.analysis.study.accuracy import to_accuracy
+from livens.analysis.study.comparison import Comparison, compare
+from livens.analysis.study.convergence import Convergence, converge, work_precision
+from livens.analysis.study.geometry import reversibility_defect, symplecticity_defect
+from livens.analysis.study.modified_energy import ModifiedEnergy, modified_energy
+from livens.analysis.study.order import Fit, fit_order
+from livens.analysis.study.sweep import Sweep, sweep
+from livens.analysis.study.table import write_table
+
+__all__ = [
+    "Comparison", "Convergence", "Fit", "ModifiedEnergy", "Sweep", "compare", "converge", "fit_order",
+    "modified_energy", "reversibility_defect", "sweep", "symplecticity_defect", "to_accuracy", "work_precision",
+    "write_table",
+]  # fmt: skip

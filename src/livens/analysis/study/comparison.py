@@ -1,0 +1,113 @@
+"""Several schemes on the same motion: what each conserves and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens.analysis.study.steps import chosen_schemes, end_time
+from livens.analysis.verdicts import Row, plain, rows
+from livens.errors import IntegrationError
+from livens.models.problem import Problem
+from livens.results.result import Result
+from livens.run.plan import positive
+from livens.run.progress import Progress
+from livens.run.simulate import simulate
+from livens.schemes.base import Scheme
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The run of one scheme. Of a run that failed, `result` holds the steps before, if there are any."""
+
+    scheme: str
+    result: Result | None
+    report: tuple[Row, ...]
+    errors: dict[str, float]  # by variable at the end, where an exact solution is known
+    failure: str = ""
+
+    @property
+    def as_promised(self) -> bool:
+        return all(row.holds for row in self.report)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs of several schemes with the same step."""
+
+    problem: str
+    h: float
+    t_end: float
+    entries: tuple[Entry, ...]
+
+    def __getitem__(self, scheme: str) -> Entry:
+        return next(entry for entry in self.entries if entry.scheme == scheme)
+
+    @property
+    def results(self) -> dict[str, Result]:
+        """The runs that were finished, by scheme."""
+        return {entry.scheme: entry.result for entry in self.entries if entry.result and not entry.failure}
+
+    def as_object(self) -> dict[str, Any]:
+        """Plain data for JSON; what is not finite is None."""
+        return {
+            "problem": self.problem,
+            "h": self.h,
+            "t_end": self.t_end,
+            "schemes": {entry.scheme: _entry_object(entry) for entry in self.entries},
+        }
+
+
+def _entry_object(entry: Entry) -> dict[str, Any]:
+    statistics = entry.result.statistics if entry.result else None
+    steps = max(statistics.steps, 1) if statistics else 1
+    return {
+        "failure": entry.failure,
+        "as_promised": entry.as_promised,
+        "wall_s": statistics.wall_s if statistics else None,
+        "us_per_step": statistics.wall_s / steps * 1e6 if statistics else None,
+        "newton_iterations_mean": statistics.newton_iterations / steps if statistics else None,
+        "errors": {name: plain(error) for name, error in entry.errors.items()},
+        "rows": [{key: plain(value) for key, value in vars(row).items()} for row in entry.report],
+    }
+
+
+def errors_at_end(run: Result, exact: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Euclidean distances from an exact solution, of the variables the run has."""
+    return {name: float(np.linalg.norm(run.last(name) - value)) for name, value in exact.items() if name in run.stored}
+
+
+def compare(
+    problem: Problem,
+    schemes: str | Sequence[str | Scheme] | None = None,
+    h: float | None = None,
+    t_end: float | None = None,
+    *,
+    progress: bool | None = None,
+) -> Comparison:
+    """Run a problem with several schemes (all that fit, if none are named) and report on each.
+
+    >>> import livens as lv
+    >>> study = lv.study.compare(lv.problems.load("spring-pendulum-spherical"), "livens-em,livens-midpoint")
+    >>> [entry.report[0].verdict for entry in study.entries]
+    ['conserved to round-off as promised', 'bounded, no trend']
+    """
+    chosen, end = chosen_schemes(problem, schemes), end_time(problem, t_end)
+    step = positive("h", problem.h if h is None else h)
+    exact = problem.reference(end) if problem.reference is not None else {}
+    entries = []
+    with Progress(f"{problem.name}: comparison", len(chosen), progress, unit="schemes") as bar:
+        for i, scheme in enumerate(chosen):
+            bar.update(i)
+            try:
+                run = simulate(problem, scheme=scheme, h=step, t_end=end, redundant="remove", progress=False)
+            except IntegrationError as error:
+                entries.append(Entry(scheme.name, error.result, (), dict.fromkeys(exact, math.nan), str(error)))
+                continue
+            errors = errors_at_end(run, exact)
+            entries.append(Entry(scheme.name, run, tuple(rows(run)), errors))
+    return Comparison(problem.name, step, end, tuple(entries))

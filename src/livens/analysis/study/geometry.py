@@ -1,0 +1,215 @@
+"""How far one step is from being symplectic and from being reversible, at a state.
+
+The step is differentiated exactly: from ``r(x; z) = 0`` follows ``dx/dz = -(dr/dx)^-1 dr/dz`` for the unknowns x of a
+step from the state z, with derivatives by CasADi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy.linalg as sl
+
+from livens import schemes
+from livens.engine.reference import ReferenceStepper
+from livens.errors import InputError, IntegrationError
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.models.model import InitialState
+from livens.models.summed import dynamics
+from livens.models.system import System
+from livens.run.plan import number, positive
+from livens.schemes.base import Scheme
+from livens.schemes.recipes.elements import ElementScheme
+from livens.schemes.step import StepEquations
+
+
+def symplecticity_defect(
+    system: System | Hamiltonian,
+    scheme: str | Scheme,
+    q: Any,
+    v: Any = None,
+    h: float | None = None,
+    *,
+    p: Any = None,
+    t: float = 0.0,
+    parameters: Mapping[str, Any] | None = None,
+    scaling: Any = None,
+) -> float:
+    """``|DPsi^T J DPsi - J|`` (spectral norm) for the map ``Psi: (q, p) -> (q1, p1)`` of one step.
+
+    The step starts from q and ``p = dT/dv(q, v)``, of a Hamiltonian from q and p. A scheme that carries v along beside
+    p starts from the v that belongs to (q, p), so the mass matrix must be regular. With constraints the form is taken
+    on the tangent space of the phase space the motion lives in: all (dq, dp) with ``G dq = 0`` and
+    ``d(G(q) v(q, p)) = 0``, written in an orthonormal basis N, and the defect is ``|N^T (DPsi^T J DPsi - J) N|``. The
+    end of the step need not lie in that phase space. Zero to round-off means symplectic at this state.
+
+    What a scheme keeps beside (q, p) and computes anew in every step, such as a force, follows them; what it hands on,
+    such as a density of steps or the energy of the start, is held fixed. In a fictive time the map is that of one step
+    of it, with `scaling`.
+
+    >>> import livens as lv
+    >>> pendulum = lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: -lv.math.cos(q[0]))
+    >>> symplecticity_defect(pendulum, "stormer-verlet", [1.0], p=[0.5], h=0.1) < 1e-15
+    True
+    """
+    step = _Step(system, scheme, dict(q0=q, v0=v, p0=p), h, t, parameters, scaling)
+    n, layout = len(system.coordinates), step.equations.layout
+    v_by_q, v_by_p = _velocity_derivatives(system, step)
+    lift = np.zeros((layout.size, 2 * n))
+    lift[layout["q"], :n] = lift[layout["p"], n:] = np.eye(n)
+    lift[layout["v"]] = np.hstack([v_by_q, v_by_p])
+    if step.memory:
+        lift = step.standing() @ lift
+        kept = np.vstack([lift[layout["q"]], lift[layout["p"]]])
+        if not np.allclose(kept, np.eye(2 * n), atol=1e-12):
+            raise InputError(
+                f"the state of scheme '{step.scheme.name}' is more than (q, p): its map is not one of these"
+            )
+    whole = step.derivative() @ lift
+    D = np.vstack([whole[layout["q"]], whole[layout["p"]]])
+    J = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
+    gap = D.T @ J @ D - J
+    if isinstance(system, System) and system.m:
+        N = _tangents(system, step, v_by_q, v_by_p)
+        gap = N.T @ gap @ N
+    return float(np.linalg.norm(gap, 2)) if gap.size else 0.0
+
+
+def reversibility_defect(
+    system: System | Hamiltonian,
+    scheme: str | Scheme,
+    q: Any,
+    v: Any = None,
+    h: float | None = None,
+    *,
+    p: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    scaling: Any = None,
+) -> float:
+    """How far one gets from the start by a step, turning back (v and p change sign), a step, and turning back again.
+
+    The largest change of q, v and p, each relative to its size or to what the step moved it by, whichever is larger.
+    Zero to round-off for a symmetric scheme on a reversible system, if the state is one that the scheme itself can
+    reach; systems that depend on time have no such test. Of a Hamiltonian the step starts from q and p.
+    """
+    if not getattr(system, "autonomous", True):
+        raise InputError("reversibility is tested for systems that do not depend on time")
+    step = _Step(system, scheme, dict(q0=q, v0=v, p0=p), h, 0.0, parameters, scaling)
+    layout = step.equations.layout
+    there = step.turned(step.end)
+    guess = step.x.copy()
+    if isinstance(step.scheme, ElementScheme):
+        guess[: len(system.coordinates) * len(step.scheme.unknowns)] *= -1.0
+    else:
+        guess = step.guess(there)
+    back = step.turned(step.onwards(there, guess))
+    worst = 0.0
+    for part in (layout["q"], layout["v"], layout["p"]):
+        begun, moved = step.z[part], step.end[part] - step.z[part]
+        size = max(float(np.linalg.norm(begun)), float(np.linalg.norm(moved))) or 1.0
+        worst = max(worst, float(np.linalg.norm(back[part] - begun)) / size)
+    return worst
+
+
+class _Step:
+    """One step from consistent values, solved to round-off with full pivoting."""
+
+    def __init__(
+        self, system: System | Hamiltonian, scheme: str | Scheme, given: Mapping[str, Any], h: float | None, t: float,
+        parameters: Mapping[str, Any] | None, scaling: Any,
+    ) -> None:  # fmt: skip
+        self.scheme = schemes.get(scheme)
+        if not isinstance(system, (System, Hamiltonian)):
+            raise InputError(f"one step is looked at in coordinates and momenta, which {system!r} has not")
+        schemes.require(self.scheme, system)
+        self.scheme = self.scheme if scaling is None else self.scheme.scaled(scaling)
+        self.k = system.parameter_vector(parameters or {})
+        self.start: InitialState = system.start(given, self.k, number("t", t), project=False, redundant="remove")
+        self.equations: StepEquations = self.scheme.equations(system, self.start.dropped)
+        size = positive("h", h)
+        self._c = np.concatenate([[size, self.start.t], self.k])
+        self._stepper = ReferenceStepper(self.equations)
+        #: Parts of the state that the scheme added.
+        self.memory = self.scheme.memory(system, self.start.values, self.k, self.start.t, size)
+        self.z = self.equations.layout.vector({**self.start.values, **self.memory})
+        self.x = self._solved(self.guess(self.z), self.z, self._c)
+        self.end = self.equations.end_function(self.x, self.z, self._c).full().ravel()
+
+    def guess(self, z: np.ndarray) -> np.ndarray:
+        return np.asarray(self.equations.guess_function(z, self._c).full().ravel())
+
+    def _solved(self, guess: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        if not self.equations.size:
+            return guess
+        x, _, trouble, _, _ = self._stepper.solve(guess, z, c)
+        if trouble is not None:
+            raise IntegrationError(f"the step cannot be solved: {trouble.reason} ({trouble.equation})")
+        return x
+
+    def onwards(self, z: np.ndarray, guess: np.ndarray) -> np.ndarray:
+        """A step from another state."""
+        x = self._solved(guess, z, self._c)
+        return np.asarray(self.equations.end_function(x, z, self._c).full().ravel())
+
+    @property
+    def _no_step(self) -> np.ndarray:
+        """As c, for a step of size zero: it leaves (q, p) where they are, and computes anew what follows them."""
+        return np.concatenate([[0.0], self._c[1:]])
+
+    def turned(self, z: np.ndarray) -> np.ndarray:
+        """The state with its velocities and momenta turned around, and what follows them."""
+        z, layout = z.copy(), self.equations.layout
+        z[layout["v"]] *= -1.0
+        z[layout["p"]] *= -1.0
+        if not self.memory:
+            return z
+        x = self._solved(self.guess(z), z, self._no_step)
+        return np.asarray(self.equations.end_function(x, z, self._no_step).full().ravel())
+
+    def derivative(self) -> np.ndarray:
+        """Of the end of the step by its beginning."""
+        return self._derivative(self.x, self._c)
+
+    def standing(self) -> np.ndarray:
+        """The same for a step of size zero: how that which follows (q, p) depends on them."""
+        return self._derivative(self._solved(self.guess(self.z), self.z, self._no_step), self._no_step)
+
+    def _derivative(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        e = self.equations
+        parts = ca.Function(
+            "derivatives", e.arguments,
+            [ca.jacobian(e.residual, e.x), ca.jacobian(e.residual, e.z), ca.jacobian(e.end, e.x),
+             ca.jacobian(e.end, e.z)],
+        )  # fmt: skip
+        r_x, r_z, end_x, end_z = (np.array(part) for part in parts(x, self.z, c))
+        return np.asarray(end_z - end_x @ np.linalg.solve(r_x, r_z) if e.size else end_z)
+
+
+def _velocity_derivatives(system: System | Hamiltonian, step: _Step) -> tuple[np.ndarray, np.ndarray]:
+    """Of v(q, p) by q and by p: ``v = dH/dp``, or from ``p = dT/dv(q, v)``."""
+    state, n = step.start, len(system.coordinates)
+    if isinstance(system, Hamiltonian):
+        by_both = system.function(ca.jacobian(system.velocity, ca.vertcat(system.q, system.p)))
+        numbers = np.array(by_both(state["q"], state["p"], state.t, step.k))
+        return numbers[:, :n], numbers[:, n:]
+    if not system.regular_mass:
+        raise InputError("symplecticity is not defined: the mass matrix is singular, (q, p) does not determine v")
+    d = dynamics(system)
+    M = ca.jacobian(d.fibre_derivative, d.v)
+    both = d.function(ca.horzcat(M, ca.jacobian(d.fibre_derivative, d.q)))
+    mass, turning = np.split(np.array(both(state["q"], state["v"], state["p"], state.t, step.k)), 2, axis=1)
+    return -np.linalg.solve(mass, turning), np.linalg.inv(mass)
+
+
+def _tangents(system: System, step: _Step, v_by_q: np.ndarray, v_by_p: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the directions (dq, dp) that keep the constraints and the hidden ones."""
+    d, state = dynamics(system), step.start
+    hidden = d.velocity_constraint
+    numbers = d.function(ca.vertcat(d.G, ca.jacobian(hidden, d.q), ca.jacobian(hidden, d.v)))
+    G, by_q, by_v = np.split(np.array(numbers(state["q"], state["v"], state["p"], state.t, step.k)), 3)
+    level = np.hstack([G, np.zeros_like(G)])
+    rate = np.hstack([by_q + by_v @ v_by_q, by_v @ v_by_p])
+    return np.asarray(sl.null_space(np.vstack([level, rate])))

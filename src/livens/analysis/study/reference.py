@@ -1,0 +1,121 @@
+"""What errors are measured against: the exact solution, or one that is made for the purpose."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from livens.analysis.study.steps import ONLY_THE_END
+from livens.errors import InputError, IntegrationError
+from livens.models.model import Model
+from livens.models.problem import Problem
+from livens.run.simulate import simulate
+from livens.schemes import fitting, get
+from livens.schemes.base import Scheme
+
+#: A reference is made with the finest step of the study halved so often; the coarser of these runs check it.
+_LEVELS = 4
+
+
+def variables(model: Model) -> tuple[str, ...]:
+    """What the errors of a run are measured in: q and v, of a Hamiltonian q and p, of a model of first order x."""
+    if model.kind == "Hamiltonian":
+        return "q", "p"
+    return ("q", "v") if "q" in model.view.symbols else ("x",)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Solution at the end of a run, by variable, with what is known of its own error."""
+
+    values: dict[str, np.ndarray]
+    uncertainty: dict[str, float]  # zero: exact
+    words: str
+
+    def error(self, name: str, found: np.ndarray) -> float:
+        """The Euclidean distance of a variable from the reference."""
+        return float(np.linalg.norm(found - self.values[name]))
+
+    def scale(self, name: str) -> float:
+        return float(np.linalg.norm(self.values[name])) or 1.0
+
+
+def reference_at(
+    problem: Problem, t_end: float, schemes: Sequence[Scheme], finest: float, tick: Callable[[], None] = lambda: None
+) -> Reference:
+    """The problem's exact solution; without one, a Richardson extrapolation from runs with much smaller steps."""
+    if problem.reference is not None:
+        exact = {name: np.asarray(value, dtype=float) for name, value in problem.reference(t_end).items()}
+        return Reference(exact, dict.fromkeys(exact, 0.0), "the exact solution")
+    # of equals, the one named first; steps of a fictive time do not divide the time span
+    equal = [scheme for scheme in schemes if not scheme.fictive]
+    equal = equal or [scheme for name in fitting(problem.system) if not (scheme := get(name)).fictive]
+    if not equal:
+        raise InputError("no reference: the problem has no exact solution, and no scheme with equal steps fits it")
+    return _extrapolated(problem, t_end, max(equal, key=lambda scheme: scheme.order), finest, tick)
+
+
+def _extrapolated(problem: Problem, t_end: float, scheme: Scheme, finest: float, tick: Callable[[], None]) -> Reference:
+    """Errors are expanded in powers of h (even ones for a symmetric scheme) and eliminated power by power.
+
+    The steps divide the time span, since a shorter last step would spoil the expansion.
+    """
+    span = t_end - problem.t0
+    base = math.ceil(span / finest * (1 - 1e-12))
+    names = variables(problem.system)
+    table: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    for level in range(_LEVELS):
+        steps = base * 2**level
+        try:
+            run = simulate(
+                problem,
+                scheme=scheme,
+                h=span / steps,
+                t_end=t_end,
+                every=ONLY_THE_END,
+                redundant="remove",
+                progress=False,
+            )
+        except IntegrationError as error:
+            raise InputError(
+                f"no reference: the problem has no exact solution, and a run of {scheme.name} with h = "
+                f"{span / steps:g} failed: {error}"
+            ) from None
+        for name in names:
+            table[name].append(run.last(name))
+        tick()
+    values, uncertainty, ratios = {}, {}, {}
+    stride = 2 if scheme.symmetric else 1
+    for name, column in table.items():
+        before, last = (float(np.linalg.norm(column[i] - column[i + 1])) for i in (-3, -2))
+        ratios[name] = before / max(last, 1e-300)
+        values[name], uncertainty[name] = _eliminated(column, scheme.order, stride)
+    uncertain = ", ".join(f"{uncertainty[name]:.0e} in {name}" for name in names)
+    words = (
+        f"an extrapolation from {_LEVELS} runs of {scheme.name} down to h = {span / (base * 2 ** (_LEVELS - 1)):.3g} "
+        f"(uncertain by {uncertain}; "
+        f"a halving made the change in {names[0]} {ratios[names[0]]:.2f} times smaller, expected {2**scheme.order})"
+    )
+    return Reference(values, uncertainty, words)
+
+
+def _eliminated(column: list[np.ndarray], order: int, stride: int) -> tuple[np.ndarray, float]:
+    """The entry of Romberg's table that its neighbours vouch for best, and how far it is from them.
+
+    Where round-off dominates, eliminating more powers only amplifies it.
+    """
+    best, closest = column[-1], float(np.linalg.norm(column[-1] - column[-2]))
+    power = order
+    while len(column) > 1:
+        factor = 2.0**power - 1
+        column = [fine + (fine - coarse) / factor for coarse, fine in itertools.pairwise(column)]
+        if len(column) > 1:
+            moved = float(np.linalg.norm(column[-1] - column[-2]))
+            if moved < closest:
+                best, closest = column[-1], moved
+        power += stride
+    return best, closest

@@ -1,0 +1,155 @@
+"""A problem run with many values of its options, over all cores."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from livens import problems
+from livens.analysis.study.grid import combinations
+from livens.analysis.study.member import RUN_OPTIONS, quiet_start, run_member
+from livens.analysis.study.table import write_table
+from livens.errors import InputError, suggestion
+from livens.models.problem import Problem
+from livens.run.progress import Progress
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One row per run, in the order of the combinations. `interrupted` if Ctrl-C left some out."""
+
+    problem: str
+    rows: tuple[dict[str, Any], ...]
+    total: int
+    interrupted: bool = False
+
+    @property
+    def failures(self) -> tuple[dict[str, Any], ...]:
+        return tuple(row for row in self.rows if row["status"] != "complete")
+
+    def column(self, name: str) -> list[Any]:
+        """One column of the table; None where a row has no such entry."""
+        return [row.get(name) for row in self.rows]
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the table, as CSV or Parquet by the suffix of the file."""
+        return write_table(self.rows, path, force=force)
+
+
+def sweep(
+    problem: str | Callable[..., Problem],
+    vary: Mapping[str, Iterable[Any]],
+    options: Mapping[str, Any] | None = None,
+    *,
+    final: bool = False,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Sweep:
+    """Run a problem with every combination of some values.
+
+    :param problem: name of a ready problem, or a function at the top of a module that returns a Problem.
+    :param vary: options of the problem, or ``h``, ``t_end``, ``scheme``, each with its values.
+    :param options: the same for what stays as it is.
+    :param final: also keep the state at the end of every run: q and v, of a Hamiltonian q and p, else x.
+    :param workers: so many processes; 1 runs here, without any. By default one per core.
+
+    A run that fails is a row with the status "failed" and the reason. Ctrl-C ends the sweep with what is done so far.
+    Processes are started afresh: a script that calls this needs the usual ``if __name__ == "__main__":``.
+
+    >>> import livens as lv
+    >>> study = lv.study.sweep("simple-pendulum", dict(l=[1.0, 2.0], h=[0.01]), dict(t_end=1.0), workers=1)
+    >>> study.column("l"), study.column("status")
+    ([1.0, 2.0], ['complete', 'complete'])
+    """
+    members, fixed = combinations(vary), dict(options or {})
+    _check_names(problem, {*vary, *fixed})
+    count = _workers(workers, len(members))
+    name = problem if isinstance(problem, str) else getattr(problem, "__name__", "problem")
+    with Progress(f"{name}: sweep", len(members), progress, unit="runs") as bar:
+        if count == 1:
+            return _here(name, problem, members, fixed, final, bar)
+        return _spread(name, problem, members, fixed, final, bar, count)
+
+
+def _here(
+    name: str, problem: str | Callable[..., Problem], members: list[dict[str, Any]], fixed: dict[str, Any],
+    final: bool, bar: Progress,
+) -> Sweep:  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    try:
+        for member in members:
+            row = run_member(problem, fixed, member, final)
+            if row["status"] == "interrupted":
+                raise KeyboardInterrupt
+            rows.append(row)
+            bar.update(len(rows))
+    except KeyboardInterrupt:
+        return Sweep(name, tuple(rows), len(members), interrupted=True)
+    return Sweep(name, tuple(rows), len(members))
+
+
+def _spread(
+    name: str, problem: str | Callable[..., Problem], members: list[dict[str, Any]], fixed: dict[str, Any],
+    final: bool, bar: Progress, count: int,
+) -> Sweep:  # fmt: skip
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=quiet_start)
+    rows: dict[int, dict[str, Any]] = {}
+    places: dict[Future[dict[str, Any]], int] = {}
+    interrupted = False
+    try:
+        for i, member in enumerate(members):
+            places[pool.submit(run_member, problem, fixed, member, final)] = i
+        open_ = set(places)
+        while open_:
+            done, open_ = wait(open_, timeout=0.2, return_when=FIRST_COMPLETED)
+            for future in done:
+                rows[places[future]] = _row(future, members[places[future]])
+            bar.update(len(rows))
+    except KeyboardInterrupt:
+        interrupted = True
+        for future, i in places.items():
+            if future.done() and not future.cancelled():
+                rows[i] = _row(future, members[i])
+    finally:
+        pool.shutdown(wait=not interrupted, cancel_futures=True)
+        if interrupted:
+            for worker in set(multiprocessing.active_children()) - before:
+                worker.terminate()
+    kept = tuple(rows[i] for i in sorted(rows) if rows[i]["status"] != "interrupted")
+    return Sweep(name, kept, len(members), interrupted)
+
+
+def _row(future: Future[dict[str, Any]], member: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run left behind, also if its process was killed (by a lack of memory, say)."""
+    try:
+        return future.result()
+    except BrokenExecutor:
+        return {**member, "status": "failed", "reason": "a process of the sweep was killed, perhaps for lack of memory"}
+    except Exception as error:  # what could not be sent to a process or back
+        return {**member, "status": "failed", "reason": f"{type(error).__name__}: {error}"}
+
+
+def _check_names(problem: str | Callable[..., Problem], names: set[str]) -> None:
+    if not isinstance(problem, str):
+        if not callable(problem):
+            raise InputError(f"sweep needs the name of a problem or a function that returns one, got {problem!r}")
+        return
+    known = {*problems.entry(problem).options, *RUN_OPTIONS}
+    for name in sorted(names):
+        if name not in known:
+            raise InputError(f"problem '{problem}' has no option '{name}'{suggestion(name, known)}")
+
+
+def _workers(workers: int | None, members: int) -> int:
+    if workers is None:
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, min(available, members))
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise InputError(f"workers must be a whole number of at least 1, got {workers!r}")
+    return min(workers, members)

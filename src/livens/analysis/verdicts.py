@@ -1,0 +1,343 @@
+"""What a run conserved, against what its scheme promises."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import schemes
+from livens.analysis.observables import expression, walk
+from livens.analysis.round_off import Rounding
+from livens.analysis.step_sizes import step_sizes
+from livens.analysis.trend import Series, Trend
+from livens.errors import InputError
+from livens.models.descriptor import DescriptorModel
+from livens.models.hamiltonian.phase_space import PhaseSpaceModel
+from livens.models.model import Model
+from livens.models.multibody_equations import Formulation
+from livens.models.nambu import Nambu
+from livens.models.system import System
+from livens.results.result import MissingVariableError, Result
+
+#: Observables that are to be zero, on the levels of positions and velocities.
+CONSTRAINTS = ("constraint", "velocity_constraint")
+AS_PROMISED, NOT_AS_PROMISED = "conserved to round-off as promised", "NOT AS PROMISED"
+ROUND_OFF, BOUNDED, DRIFTS = "conserved to round-off", "bounded, no trend", "drifts"
+STEPWISE, TOO_SHORT, NO_STEPS, NOT_FINITE = (
+    "not conserved",
+    "not conserved, too short for a trend",
+    "no steps",
+    "not finite",
+)
+
+#: So many roundings of everything that enters a quantity count as round-off; over many steps they add up at random.
+_ROUNDINGS = 100
+#: Without the model the roundings are not known: relative deviations up to this are taken for them.
+_TAKEN_FOR_ROUND_OFF = 1e-11
+#: A trend that explains less of the deviation than this is not called a drift.
+_WORTH_MENTIONING = 0.1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the report."""
+
+    quantity: str  # in words
+    name: str  # of the observable
+    start: float | None  # its value (of a vector: its length) at the start
+    deviation: float  # the largest from the start (constraints: from zero), over every step
+    relative: bool  # whether deviation and drift are relative
+    drift: float | None  # per unit time, from the stored rows
+    drift_uncertainty: float | None  # half-width of its 95 % confidence interval
+    promised: bool
+    verdict: str
+
+    @property
+    def holds(self) -> bool:
+        """What was promised, or nothing was."""
+        return self.verdict != NOT_AS_PROMISED
+
+
+def rows(result: Result) -> list[Row]:
+    """The report of a run: energy, constraints and momenta, with deviation, drift and verdict."""
+    try:
+        system = result.system
+    except InputError:  # a file of the user's own system: what was noted during the run is all there is
+        return _noted(result)
+    try:
+        return _measured(result, system)
+    except MissingVariableError:
+        return _noted(result)
+
+
+def _measured(result: Result, system: Model) -> list[Row]:
+    """From the states, in one pass."""
+    names = [result.summary.energy] if result.summary.energy else []
+    names += [name for name in CONSTRAINTS if name in system.view.names and expression(system, name).numel()]
+    names += list(result.summary.momentum_drift)
+    if not names:
+        return []
+    watched = {name: _Watched() for name in names}
+    rounding = Rounding(system, names, result.parameter_vector)
+    kinetic = 0.0
+    parts = list(system.view.symbols)
+    moving = ["kinetic_energy"] if "kinetic_energy" in system.view.names else names[:1]
+    work = ["supplied_energy", "dissipated_energy"] if _balanced(result) else []
+    for t, values in walk(result, [*names, *parts, *moving, *work]):
+        state = values[len(names) : len(names) + len(parts)]
+        supplied, dissipated = values[-2:] if work else (0.0, 0.0)
+        kinetic = max(kinetic, float(np.abs(values[len(names) + len(parts)]).max()))
+        for name, value in zip(names, values, strict=False):
+            if name == result.summary.energy:
+                value = value - supplied + dissipated  # what came in or went out is not drift
+            elif name in CONSTRAINTS:
+                value = np.abs(value).max(axis=1)
+            watched[name].look(t, value.reshape(len(t), -1))
+        rounding.look(t, state)
+    table = []
+    for name in names:
+        if name == result.summary.energy:
+            table += _energy_rows(result, watched[name], kinetic, rounding[name])
+            continue
+        maker = _constraint_row if name in CONSTRAINTS else _momentum_row
+        table.append(maker(result, name, watched[name], rounding[name]))
+    return table
+
+
+def _balanced(result: Result) -> bool:
+    """Whether the run kept account of the energy that came in and went out."""
+    return {"supplied_energy", "dissipated_energy"} <= set(result.stored)
+
+
+class _Watched:
+    """First value, largest deviation and size, largest step and trend of a quantity, in one pass."""
+
+    def __init__(self) -> None:
+        self._series = Series()
+        self.first: np.ndarray = np.zeros(0)
+        self.count = 0
+        self._last: np.ndarray = np.zeros(0)
+        self.deviation = self.increment = self.size = 0.0
+
+    def look(self, t: np.ndarray, y: np.ndarray) -> None:
+        if not self.count:
+            self.first = self._last = y[0].copy()
+        moved = y - self.first
+        with np.errstate(invalid="ignore", over="ignore"):
+            self.deviation = _larger(self.deviation, np.linalg.norm(moved, axis=1))
+            self.size = _larger(self.size, np.linalg.norm(y, axis=1))
+            self.increment = _larger(self.increment, np.abs(np.diff(y, axis=0, prepend=self._last[None])))
+            self._series.add(t, moved)
+        self._last = y[-1].copy()
+        self.count += len(t)
+
+    def trend(self) -> Trend | None:
+        """Of the component that moves most."""
+        found = [trend for trend in self._series.trends() if trend is not None]
+        return max(found, key=lambda trend: abs(trend.slope), default=None)
+
+
+def _larger(old: float, values: np.ndarray) -> float:
+    new = float(values.max(initial=0.0))
+    return new if not new <= old else old  # NaN stays
+
+
+def _energy_rows(result: Result, seen: _Watched, kinetic: float, rounding: float) -> list[Row]:
+    """Relative to the start, or to the largest kinetic energy where that is nearly zero."""
+    name, summary = result.summary.energy, result.summary
+    start = float(seen.first[0])
+    scale = abs(start) if abs(start) > 1e-3 * kinetic else kinetic
+    relative, scale = scale > 0, scale or 1.0
+    promised = name in promises(result) or (name == "hamiltonian" and _promised_as_quadratic(result, name))
+    words = name.replace("_", " ") + (" (balance)" if _balanced(result) and not result.system.conservative else "")
+    worst = _worst(seen.deviation / scale, summary.max_energy_drift)
+    step = _worst(seen.increment / scale if result.facts.every == 1 else 0.0, summary.max_energy_increment)
+    one = _ROUNDINGS * rounding / scale
+    trend = _scaled(seen.trend(), scale)
+    steps = _steps(result, seen)
+    verdict = _verdict(worst, one * math.sqrt(max(steps, 1)), promised, trend, result, steps)
+    stepwise = _verdict(step, one, promised, None, result, steps)
+    stepwise = STEPWISE if stepwise == TOO_SHORT else stepwise
+    return [
+        Row(words, name, start, worst, relative, *_numbers(trend), promised, verdict),
+        Row("  its increment per step", name, None, step, relative, None, None, promised, stepwise),
+    ]
+
+
+def _constraint_row(result: Result, name: str, seen: _Watched, rounding: float) -> Row:
+    words = _constraint_words(name, bool(result.facts.algebraic))
+    noted = result.summary.max_constraint if name == "constraint" else result.summary.max_velocity_constraint
+    worst, promised, trend = _worst(seen.size, noted), _constraint_promised(result, name), seen.trend()
+    steps = _steps(result, seen)
+    # these do not add up, but near singular positions they are amplified
+    verdict = _verdict(worst, 10 * _ROUNDINGS * rounding, promised, trend, result, steps)
+    return Row(words, name, float(seen.first[0]), worst, False, *_numbers(trend), promised, verdict)
+
+
+def _momentum_row(result: Result, name: str, seen: _Watched, rounding: float) -> Row:
+    """Relative to its largest size, or to that of the terms it is the sum of where these cancel."""
+    terms = rounding / float(np.finfo(float).eps)
+    scale = seen.size if seen.size > 1e-3 * terms else terms
+    relative, scale = scale > 0, scale or 1.0
+    promised, trend, steps = _momentum_promised(result, name), _scaled(seen.trend(), scale), _steps(result, seen)
+    worst = _worst(seen.deviation / scale, result.summary.momentum_drift.get(name, 0.0) * seen.size / scale)
+    allowed = _ROUNDINGS * rounding / scale * math.sqrt(max(steps, 1))
+    start = float(seen.first[0]) if seen.first.size == 1 else float(np.linalg.norm(seen.first))
+    verdict = _verdict(worst, allowed, promised, trend, result, steps)
+    return Row(name.replace("_", " "), name, start, worst, relative, *_numbers(trend), promised, verdict)
+
+
+def _noted(result: Result) -> list[Row]:
+    """From the summary alone: no start values, no drift."""
+    summary, steps = result.summary, result.statistics.steps
+    words = summary.energy.replace("_", " ")
+    found = []
+    if summary.energy:
+        found.append((words, summary.energy, summary.max_energy_drift, True))
+        found.append(("  its increment per step", summary.energy, summary.max_energy_increment, True))
+    algebraic = bool(result.facts.algebraic)
+    if result.facts.constraint_names or algebraic:
+        found.append((_constraint_words("constraint", algebraic), "constraint", summary.max_constraint, False))
+    if result.facts.constraint_names or summary.max_velocity_constraint:
+        hidden = _constraint_words("velocity_constraint", algebraic)
+        found.append((hidden, "velocity_constraint", summary.max_velocity_constraint, False))
+    found += [(name.replace("_", " "), name, drift, True) for name, drift in summary.momentum_drift.items()]
+    table = []
+    for quantity, name, worst, relative in found:
+        # without the model it is not known which of them the equations impose
+        promised = name in promises(result) and not (algebraic and name in CONSTRAINTS)
+        verdict = _verdict(worst, _TAKEN_FOR_ROUND_OFF, promised, None, result, steps)
+        verdict = STEPWISE if verdict == TOO_SHORT else verdict
+        table.append(Row(quantity, name, None, worst, relative, None, None, promised, verdict))
+    return table
+
+
+def _verdict(worst: float, allowed: float, promised: bool, trend: Trend | None, result: Result, steps: int) -> str:
+    if not math.isfinite(worst):
+        return NOT_AS_PROMISED if promised else NOT_FINITE
+    if not steps:
+        return NO_STEPS
+    if worst <= allowed:
+        return AS_PROMISED if promised else ROUND_OFF
+    if promised:
+        return NOT_AS_PROMISED
+    if trend is None:
+        return TOO_SHORT
+    span = result.facts.t_end - result.facts.t0
+    return DRIFTS if trend.significant and abs(trend.slope) * span > _WORTH_MENTIONING * worst else BOUNDED
+
+
+def promises(result: Result) -> tuple[str, ...]:
+    """What the scheme of a run says it conserves."""
+    try:
+        return schemes.get(result.facts.scheme).conserves
+    except InputError:  # a scheme of the user's own: it is not known by its name
+        return ()
+
+
+def _constraint_words(name: str, algebraic: bool) -> str:
+    if name == "velocity_constraint":
+        return "hidden constraints G(q) v"
+    return "constraints g" if algebraic else "constraints g(q)"
+
+
+def _constraint_promised(result: Result, name: str) -> bool:
+    """What a scheme promises of constraints holds for those that the equations impose."""
+    if isinstance(result.system, Formulation):
+        imposed = {"constraint": ("index-3", "ggl"), "velocity_constraint": ("index-2", "ggl")}
+        return "constraint" in promises(result) and result.system.formulation in imposed[name]
+    return name in promises(result)
+
+
+def _momentum_promised(result: Result, name: str) -> bool:
+    """By its name, as a quadratic invariant, or as a momentum map whose generators are linear in q."""
+    promised, model = promises(result), result.system
+    if name in promised:
+        return True
+    if isinstance(model, Nambu) and "first Hamiltonian" in promised and name == next(iter(model.symmetries)):
+        return True
+    if isinstance(model, DescriptorModel):
+        return _promised_as_quadratic(result, name)
+    if "momentum_maps" not in promised or not isinstance(model, (System, PhaseSpaceModel)):
+        return False
+    # translations and rotations
+    view = model.view
+    generators = ca.jacobian(expression(model, name), view.symbols["p"])
+    return not ca.depends_on(ca.jacobian(ca.vec(generators), view.symbols["q"]), view.symbols["q"])
+
+
+def _promised_as_quadratic(result: Result, name: str) -> bool:
+    """A promise of quadratic invariants is one for a quantity that is quadratic in x, if the model does conserve it.
+
+    The balance of a quadratic Hamiltonian is such a quantity, whatever is supplied and dissipated (S002 thm. 4.2).
+    """
+    model = result.system
+    if "quadratic_invariants" not in promises(result) or not isinstance(model, DescriptorModel):
+        return False
+    x, value = model.view.state, expression(model, name)
+    if ca.depends_on(value, model.view.t) or ca.depends_on(ca.hessian(value, x)[0], x):
+        return False
+    return name == "hamiltonian" or _invariant(model, value, result.parameter_vector)
+
+
+def _invariant(model: DescriptorModel, value: Any, k: np.ndarray) -> bool:
+    """Whether its rate vanishes, at random states; no proof is possible where x does not determine its own rate."""
+    if not model.regular_flow:
+        return False
+    d = model.descriptor
+    zero = ca.SX.zeros(d.x.numel())
+    rate = ca.solve(ca.jacobian(d.residual, d.xdot), -ca.substitute(d.residual, d.xdot, zero))
+    terms = ca.Function("terms", [d.x, d.t, d.k], [ca.densify(ca.gradient(value, d.x)) * rate])
+    random = np.random.default_rng(7)
+    for _ in range(5):
+        parts = np.array(terms(random.uniform(0.5, 1.5, d.x.numel()), random.uniform(), k))
+        if not abs(parts.sum()) <= 1e-10 * (1 + np.abs(parts).sum()):  # a NaN is no proof
+            return False
+    return True
+
+
+def _steps(result: Result, seen: _Watched) -> int:
+    return max(result.statistics.steps, seen.count - 1)
+
+
+def _worst(stored: float, noted: float) -> float:
+    """Over every step, stored or not; NaN stays."""
+    return stored if not stored <= noted else noted
+
+
+def _scaled(trend: Trend | None, scale: float) -> Trend | None:
+    return trend and Trend(trend.slope / scale, trend.uncertainty / scale)
+
+
+def _numbers(trend: Trend | None) -> tuple[float | None, float | None]:
+    return (None, None) if trend is None else (trend.slope, trend.uncertainty)
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    """The report as plain data: numbers that are not finite become None."""
+    table = rows(result)
+    facts = result.facts
+    return {
+        "file": str(result.path) if result.path is not None else None,
+        "problem": facts.problem,
+        "scheme": facts.scheme,
+        "h": facts.h,
+        "t0": facts.t0,
+        "t_end": facts.t_end,
+        "status": result.status,
+        "steps": result.statistics.steps,
+        "step_sizes": step_sizes(result),
+        "as_promised": all(row.holds for row in table),
+        "rows": [{**{key: plain(value) for key, value in vars(row).items()}, "holds": row.holds} for row in table],
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can say it."""
+    if isinstance(value, str):
+        return value.strip()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

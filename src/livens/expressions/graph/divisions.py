@@ -1,0 +1,33 @@
+"""Quotients of quotients as one division."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+
+from livens.expressions.graph.walk import OPS, walk
+
+
+def one_division(function: ca.Function) -> ca.Function:
+    """The same function with ``(a/b)/c`` written as ``a/(b c)``.
+
+    Derivatives of quotients and roots come as chains of divisions, each of which has to wait for the last; in an
+    explicit step that waiting is most of the time.
+
+    >>> r = ca.SX.sym("r")
+    >>> one_division(ca.Function("f", [r], [2 / r / r / r]))(r)
+    SX((2/(sq(r)*r)))
+    """
+    symbols = [ca.SX.sym(f"i{i}", *function.size_in(i)) for i in range(function.n_in())]
+
+    def apply(name: str, a: Any, b: Any = None) -> Any:
+        if b is None:
+            return ca.SX.unary(OPS[name], a)
+        if name == "DIV" and a.op() == ca.OP_DIV:
+            return a.dep(0) / (a.dep(1) * b)
+        return ca.SX.binary(OPS[name], a, b)
+
+    outputs = walk(function, [[s.nz[j] for j in range(s.nnz())] for s in symbols], ca.SX, apply)
+    expressions = [ca.SX(function.sparsity_out(i), ca.vertcat(*out)) for i, out in enumerate(outputs)]
+    return ca.Function(function.name(), symbols, expressions)

@@ -1,0 +1,130 @@
+"""Systems of first order: differential equations, and differential-algebraic ones in semi-explicit form."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError, ModelError
+from livens.expressions.parameters import Namespace, Parameters
+from livens.expressions.read import Reader, names_of, shaped
+from livens.models.descriptor import Descriptor, DescriptorModel
+from livens.models.model import InitialState, initial_numbers, only
+
+#: Residuals of algebraic equations up to this size, relative to what enters them, count as rounding of given values.
+_TOLERANCE = 1e-10
+
+
+class FirstOrder(DescriptorModel):
+    """``E x' = f(t, x, y)``, ``0 = g(t, x, y)``.
+
+    `states` and `algebraic` are names ("a b") or numbers of them. `rhs` gives f, `constraints` gives g, as many as
+    there are algebraic variables; `mass` gives E, the identity if left out. They are functions that name what they need
+    among ``x y t k``. `invariants` names functions that the motion conserves: a run watches them.
+
+    >>> import livens as lv
+    >>> lotka = lv.FirstOrder(
+    ...     "prey hunters",
+    ...     rhs=lambda x: [x[0] * (1 - x[1]), x[1] * (x[0] - 1)],
+    ...     invariants=dict(V=lambda x: x[0] - lv.math.log(x[0]) + x[1] - lv.math.log(x[1])),
+    ... )
+    >>> run = lv.simulate(lotka, x0=[2.0, 1.0], scheme="gauss-2", h=0.1, t_end=10.0)
+    >>> run.x.shape, bool(run.summary.momentum_drift["V"] < 1e-4)
+    ((101, 2), True)
+    """
+
+    kind = "FirstOrder"
+
+    def __init__(
+        self,
+        states: str | int | Sequence[str],
+        *,
+        rhs: Callable[..., Any],
+        algebraic: str | int | Sequence[str] = 0,
+        constraints: Callable[..., Any] | None = None,
+        mass: Any = None,
+        invariants: Mapping[str, Callable[..., Any]] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.coordinates = names_of("states", states, "x")
+        self.algebraic = names_of("algebraic", algebraic, "y")
+        self.n, self.m = len(self.coordinates), len(self.algebraic)
+        if not self.n:
+            raise InputError("a system of first order needs at least one state")
+        self.shared = Parameters(parameters)
+        w, self._t, self._k = ca.SX.sym("x", self.n + self.m), ca.SX.sym("t"), ca.SX.sym("k", self.shared.size)
+        self._w, self._dot = w, ca.SX.sym("xdot", self.n + self.m)
+        given = {
+            "x": m.symbols(w[: self.n]), "y": m.symbols(w[self.n :]), "t": m.Scalar(self._t),
+            "k": Namespace(self.shared.symbols(self._k)),
+        }  # fmt: skip
+        read = Reader(given)
+        allowed = "xytk" if self.m else "xtk"
+        if not callable(rhs):
+            raise ModelError(f"rhs must be a function of {', '.join(allowed)}, got {rhs!r}")
+        if bool(self.m) != (constraints is not None):
+            raise ModelError("give algebraic variables together with as many constraints")
+        self.f = ca.densify(read("rhs", rhs, (self.n,), allowed))
+        self.g = ca.densify(read("constraints", constraints, (self.m,), allowed)) if self.m else ca.SX(0, 1)
+        self.E = ca.SX.eye(self.n) if mass is None else read("mass", mass, (self.n, self.n), allowed)
+        self.symmetries = {
+            name: shaped(name, read.value(name, function, allowed), ()) for name, function in (invariants or {}).items()
+        }
+
+    @functools.cached_property
+    def descriptor(self) -> Descriptor:
+        residual = ca.vertcat(self.E @ self._dot[: self.n] - self.f, -self.g)
+        return Descriptor(self._w, self._dot, self._t, self._k, ca.densify(residual))
+
+    @property
+    def observables(self) -> Mapping[str, Any]:
+        return {**self.symmetries, "constraint": self.g} if self.m else dict(self.symmetries)
+
+    def watched_constraints(self) -> tuple[Any, Any]:
+        return self.g, ca.SX(0, 1)
+
+    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+        only(given, ("x0", "y0") if self.m else ("x0",), "system of first order")
+        x = initial_numbers("x0", given.get("x0"), self.n, "state")
+        values = {"x": x}
+        if self.m:
+            y = given.get("y0")
+            guess = np.zeros(self.m) if y is None else initial_numbers("y0", y, self.m, "algebraic variable")
+            values["y"] = self._algebraic_start(x, guess, k, t0, project or y is None)
+        w = np.concatenate(list(values.values()))
+        everything = ca.Function("f", [self._w, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])
+        if not np.all(np.isfinite(np.array(everything(w, t0, k)))):
+            raise InputError("the right-hand side cannot be evaluated at the initial values: the result is not finite")
+        return InitialState(t0, values)
+
+    def _algebraic_start(self, x: np.ndarray, y: np.ndarray, k: np.ndarray, t0: float, project: bool) -> np.ndarray:
+        """Algebraic variables that fulfil the constraints at x; Newton's method finds them if the index is 1."""
+        g = ca.Function("g", [self._w, self._t, self._k], [self.g, ca.jacobian(self.g, self._w)])
+
+        def residual(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            value, slope = (np.array(part) for part in g(np.concatenate([x, y]), t0, k))
+            size = 1.0 + np.abs(slope) @ np.abs(np.concatenate([x, y]))
+            return value.ravel(), slope[:, self.n :], size
+
+        found = y.copy()
+        if project:
+            for _ in range(50):
+                value, slope, size = residual(found)
+                if not np.all(np.isfinite(slope)) or np.all(np.abs(value) <= 1e-15 * size):
+                    break
+                found = found - np.linalg.lstsq(slope, value, rcond=None)[0]
+        value, slope, size = residual(found)
+        worst = int(np.argmax(np.abs(value) / size))
+        if not np.abs(value[worst]) <= _TOLERANCE * size[worst]:
+            hint = (
+                "pass project=True, or leave y0 out, to have it computed" if not project else "no y fulfils it nearby"
+            )
+            raise InputError(
+                f"inconsistent initial values: constraint {worst} is violated by {value[worst]:.3g}; {hint}"
+            )
+        return found

@@ -1,0 +1,116 @@
+"""Between Livens' form and Hamilton's: the Legendre transformation of energies quadratic in v or p."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError, ModelError, suggestion
+from livens.expressions.parameters import Namespace, Parameters
+from livens.models.hamiltonian.model import Hamiltonian, Terms
+from livens.models.summed import Dynamics, dynamics
+from livens.models.system import System
+
+
+def from_system(system: System, expensive: Sequence[str]) -> tuple[Sequence[str], Parameters, np.ndarray, Terms]:
+    """Names, parameters and terms of the Hamiltonian of a system."""
+    d = dynamics(system)
+    _check(system, d)
+    # T = v.M v/2 + a.v + T_0, so v = M^-1 (p - a) and H = (p - a).v/2 - T_0 + V
+    still = ca.SX.zeros(system.n)
+    M, a, T_0 = (ca.substitute(e, d.v, still) for e in (ca.jacobian(d.fibre_derivative, d.v), d.fibre_derivative, d.T))
+    kinetic = ca.dot(d.p - a, solve(M, d.p - a)) / 2
+    (V_cheap, V_expensive), forces = _by_cost(system, d, expensive)
+    V_cheap -= T_0
+    H = kinetic + V_cheap + V_expensive
+    T, V = (None, None) if ca.depends_on(kinetic, d.q) else (kinetic, V_cheap)
+    own = system.parameter_vector()[system.shared.size :]
+    terms = Terms(d.q, d.p, d.v, d.t, d.k, H, T, V, V_expensive, forces[0], forces[1])
+    return system.coordinates, system.shared, own, terms
+
+
+def _check(system: System, d: Dynamics) -> None:
+    if system.m:
+        raise ModelError(
+            f"Hamilton's form needs coordinates without constraints; the system has {system.m} "
+            f"(the first is '{system.constraint_names[0]}')"
+        )
+    if ca.depends_on(ca.jacobian(d.fibre_derivative, d.v), d.v):
+        raise ModelError("Hamilton's form needs a kinetic energy that is quadratic in v; write the Hamiltonian itself")
+    if not system.regular_mass:
+        raise ModelError("Hamilton's form needs a regular mass matrix; that of the system is singular")
+
+
+def _by_cost(system: System, d: Dynamics, expensive: Sequence[str]) -> tuple[list[Any], list[Any]]:
+    """Potentials and other forces of cheap and of expensive elements."""
+    known = {element.name for element in system.elements if element.name}
+    for name in expensive:
+        if name not in known:
+            raise InputError(f"no element is named '{name}'{suggestion(name, known)}")
+    V, F = [ca.SX(0), ca.SX(0)], [ca.SX.zeros(system.n), ca.SX.zeros(system.n)]
+    for element, model, index, where in zip(
+        system.elements, system.models, system.indices, system.parameter_indices, strict=True
+    ):
+        cost = bool(element.name in expensive or getattr(element, "expensive", False))
+        parts = ca.Function(
+            "element", [model.q, model.v, model.t, model.k], [model.V, model.F - ca.gradient(model.R, model.v)]
+        )
+        i = list(index)
+        potential, force = parts(d.q[i], d.v[i], d.t, d.k[list(where)])
+        V[cost] += potential
+        F[cost][i] += force
+    return V, F
+
+
+def solve(matrix: Any, right: Any) -> Any:
+    """``matrix^-1 right``, block by block, so that a diagonal matrix costs one division per row."""
+    count, order, ends = matrix.sparsity().scc()
+    result = ca.SX.zeros(matrix.shape[0])
+    for b in range(count):
+        rows = list(order[ends[b] : ends[b + 1]])
+        block = matrix[rows, rows]
+        result[rows] = right[rows] / block if len(rows) == 1 else ca.solve(ca.densify(block), right[rows])
+    return result
+
+
+def to_system(model: Hamiltonian) -> System:
+    """The System of a Hamiltonian: ``L = p.v - H`` with p solved from ``v = dH/dp``."""
+    if not model.quadratic:
+        raise ModelError("Livens' form needs a Hamiltonian that is quadratic in the momenta; this one is not")
+    q, p, v, t, k = model.q, model.p, model.v, model.t, model.k
+    # H = p.W p/2 + b.p + V
+    W = ca.jacobian(model.velocity, p)
+    b, V = (ca.substitute(e, p, ca.SX.zeros(model.n)) for e in (model.velocity, model.H))
+    if ca.depends_on(ca.vertcat(ca.vec(ca.densify(W)), b), t):
+        raise ModelError("Livens' form needs a kinetic energy that does not depend on time")
+    rank = ca.Function("W", [q, k], [W])
+    random = np.random.default_rng(3)
+    matrix = np.array(rank(random.uniform(0.5, 1.5, model.n), model.parameter_vector()))
+    if not np.all(np.isfinite(matrix)) or np.linalg.matrix_rank(matrix) < model.n:
+        raise ModelError("Livens' form needs velocities that determine the momenta; d2H/dp2 is singular")
+    kinetic = ca.Function("T", [q, v, k], [ca.dot(v - b, solve(W, v - b)) / 2])
+    potential = ca.Function("V", [q, t, k], [V])
+    forces = ca.Function("F", [q, v, t, k], [ca.densify(model.F)])
+    own = model.parameter_vector()[model.shared.size :]
+
+    def vector(named: Namespace) -> Any:
+        parts = [np.ravel(getattr(named, name)) for name in model.shared.values]
+        return m.expression(np.concatenate([*parts, own])) if parts or own.size else ca.SX(0, 1)
+
+    def given(f: ca.Function, *arguments: Any) -> Any:
+        *state, named = arguments
+        return f(*(m.expression(x) for x in state), vector(named))
+
+    system = System(
+        model.coordinates,
+        kinetic=lambda q, v, k: m.Scalar(given(kinetic, q, v, k)),
+        potential=lambda q, t, k: m.Scalar(given(potential, q, t, k)),
+        forces=None if model.F.is_zero() else lambda q, v, t, k: m.symbols(given(forces, q, v, t, k)),
+        parameters=model.shared.values,
+    )
+    system.symmetries = dict(model.symmetries)
+    return system

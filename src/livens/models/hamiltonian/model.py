@@ -1,0 +1,304 @@
+"""A mechanical system in Hamilton's form: coordinates, momenta and one energy."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError, ModelError
+from livens.expressions.parameters import Namespace, Parameters
+from livens.expressions.read import Reader, names_of, vector_of
+from livens.models.element import ModelFunction
+from livens.models.hamiltonian.phase_space import PhaseSpaceModel
+from livens.models.symmetry import momentum_generator
+from livens.models.system import System
+
+
+@dataclass(frozen=True)
+class Force:
+    """A force, and what a scheme may know about it (S003 4.2).
+
+    `function` names what it needs among ``q v t k`` and returns one number per coordinate. A `conservative` force is
+    given by its potential instead: a function of ``q t k`` that returns one number. Schemes that split by cost, such as
+    `semi-explicit`, evaluate an `expensive` force once per step and never differentiate it twice.
+    """
+
+    function: ModelFunction
+    expensive: bool = False
+    conservative: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What a Hamiltonian consists of, as expressions of its symbols; T and V_cheap are None if H is no such sum.
+
+    The potentials and forces of expensive forces are kept apart: ``A = -grad V_expensive + F_expensive``.
+    """
+
+    q: Any
+    p: Any
+    v: Any
+    t: Any
+    k: Any
+    H: Any
+    T: Any
+    V_cheap: Any
+    V_expensive: Any
+    F_cheap: Any
+    F_expensive: Any
+
+
+class Hamiltonian(PhaseSpaceModel):
+    """``q' = dH/dp``, ``p' = -dH/dq + F``, given by ``H = T(p) + V(q)`` with any T, or by any ``H(q, p)``.
+
+    `kinetic` is a function of ``p k``, `potential` of ``q t k``, `hamiltonian` (instead of both) of ``q p t k``: each
+    names what it needs. `forces` are functions of ``q v t k`` (v is the velocity dH/dp), or `Force` objects that say
+    more. `symmetries` are those of a `System`.
+
+    >>> import livens as lv
+    >>> kepler = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / lv.math.norm(q))
+    >>> print(kepler)
+    Hamiltonian with 2 coordinates (x y)
+      separable        yes
+      kinetic energy   quadratic
+      reversible       yes
+      conservative     yes
+    >>> kepler.energy(q=[1.0, 0.0], p=[0.0, 1.0])
+    -0.5
+    """
+
+    def __init__(
+        self,
+        coordinates: str | int | Sequence[str],
+        *,
+        kinetic: ModelFunction | None = None,
+        potential: ModelFunction | None = None,
+        hamiltonian: ModelFunction | None = None,
+        forces: ModelFunction | Force | Sequence[ModelFunction | Force] = (),
+        parameters: Mapping[str, Any] | None = None,
+        symmetries: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
+        names, shared = names_of("coordinates", coordinates, "q"), Parameters(parameters)
+        n = len(names)
+        if n == 0:
+            raise InputError("a Hamiltonian system needs at least one coordinate")
+        if (hamiltonian is None) == (kinetic is None) or (hamiltonian is not None and potential is not None):
+            raise ModelError("give either kinetic, and potential if there is one, or hamiltonian")
+        q, p, v = (ca.SX.sym(name, n) for name in "qpv")
+        t, k = ca.SX.sym("t"), ca.SX.sym("k", shared.size)
+        named = Namespace(shared.symbols(k))
+        read = Reader({"q": m.symbols(q), "p": m.symbols(p), "v": m.symbols(v), "t": m.Scalar(t), "k": named})
+        T = None if kinetic is None else read("kinetic", _function("kinetic", kinetic), (), "pk")
+        V = ca.SX(0) if potential is None else read("potential", _function("potential", potential), (), "qtk")
+        H = read("hamiltonian", _function("hamiltonian", hamiltonian), (), "qptk") if T is None else T + V
+        if not ca.depends_on(H, p):
+            raise ModelError("the energy does not depend on the momenta, so nothing moves")
+        potentials, vectors = [ca.SX(0), ca.SX(0)], [ca.SX.zeros(n), ca.SX.zeros(n)]
+        given = forces if isinstance(forces, Sequence) else [forces]
+        for i, force in enumerate(f if isinstance(f, Force) else Force(f) for f in given):
+            role = f"force {i}" if len(given) > 1 else "force"
+            function = _function(role, force.function)
+            if force.conservative:
+                potentials[force.expensive] += read(f"potential of the conservative {role}", function, (), "qtk")
+            else:
+                vectors[force.expensive] += read(role, function, (n,), "qvtk")
+        cheap = None if T is None else V + potentials[0]
+        terms = Terms(q, p, v, t, k, H + sum(potentials), T, cheap, potentials[1], *vectors)
+        generators = {name: momentum_generator(name, f, n) for name, f in (symmetries or {}).items()}
+        self._adopt(names, shared, np.zeros(0), terms, generators, None)
+
+    def _adopt(
+        self,
+        names: Sequence[str],
+        shared: Parameters,
+        own: np.ndarray,
+        terms: Terms,
+        symmetries: dict[str, Any],
+        source: System | None,
+    ) -> None:
+        self.coordinates, self.n = tuple(names), len(names)
+        self.shared, self._own = shared, own
+        self.terms = terms
+        self.q, self.p, self.v, self.t, self.k = terms.q, terms.p, terms.v, terms.t, terms.k
+        self.H, self.T = terms.H, terms.T
+        self.V = None if terms.V_cheap is None else terms.V_cheap + terms.V_expensive
+        self.F = terms.F_cheap + terms.F_expensive
+        self.symmetries = symmetries
+        #: The system this was made of, if it was.
+        self.source = source
+
+    # -- from and to Livens form --------------------------------------------------------------------------------------
+    @classmethod
+    def of(cls, system: System, expensive: Sequence[str] = ()) -> Hamiltonian:
+        """The same motion in Hamilton's form: ``H = p.M^-1 p/2 + V`` for ``T = v.M v/2``.
+
+        That needs a regular mass matrix and no constraints. With a constant mass matrix the result is separable.
+        `expensive` names elements whose forces are expensive; elements that say so themselves need not be named.
+
+        >>> import livens as lv
+        >>> pendulum = lv.System("theta", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.cos(q[0]))
+        >>> lv.Hamiltonian.of(pendulum).separable
+        True
+        """
+        from livens.models.hamiltonian.conversion import from_system  # it needs this class
+
+        names, shared, own, terms = from_system(system, expensive)
+        made = cls.__new__(cls)
+        made._adopt(names, shared, own, terms, dict(system.symmetries), system)
+        return made
+
+    def system(self) -> System:
+        """The same motion in Livens form, if H is quadratic in the momenta.
+
+        >>> import livens as lv
+        >>> free = lv.Hamiltonian("x", kinetic=lambda p, k: p[0] ** 2 / (2 * k.mass), parameters=dict(mass=3.0))
+        >>> free.system().constant_mass
+        True
+        """
+        from livens.models.hamiltonian.conversion import to_system  # it needs this class
+
+        return to_system(self)
+
+    # -- parameters ---------------------------------------------------------------------------------------------------
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return self.shared.plain()
+
+    @property
+    def parameter_count(self) -> int:
+        return self.shared.size + self._own.size
+
+    def parameter_vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
+        """All parameters as the compiled step reads them."""
+        return np.concatenate([self.shared.changed(changes or {}).vector(), self._own])
+
+    # -- what follows from H ------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def velocity(self) -> Any:
+        """``q' = dH/dp``."""
+        return ca.densify(ca.gradient(self.H, self.p))
+
+    @functools.cached_property
+    def momentum_rate(self) -> Any:
+        """``p' = -dH/dq + F``."""
+        force = ca.substitute(self.F, self.v, self.velocity)
+        return ca.densify(force - ca.gradient(self.H, self.q))
+
+    @functools.cached_property
+    def A(self) -> Any:
+        """The sum of the expensive forces, of q, v, t and k (S003 paper V, eq. 2)."""
+        return ca.densify(self.terms.F_expensive - ca.gradient(self.terms.V_expensive, self.q))
+
+    @functools.cached_property
+    def B(self) -> Any:
+        """All other forces, of q, v, t and k: ``p' = A + B`` (S003 paper V, eq. 2)."""
+        if self.terms.V_cheap is None:
+            raise ModelError("forces can be told apart only if H is given as kinetic and potential energy")
+        return ca.densify(self.terms.F_cheap - ca.gradient(self.terms.V_cheap, self.q))
+
+    def bracket(self, f: Any, g: Any) -> Any:
+        """Poisson's bracket ``f_q.g_p - f_p.g_q`` of two expressions of q and p: ``{f, H}`` is the rate of f."""
+        return ca.dot(ca.gradient(f, self.q), ca.gradient(g, self.p)) - ca.dot(
+            ca.gradient(f, self.p), ca.gradient(g, self.q)
+        )
+
+    def function(self, expression: Any) -> ca.Function:
+        """Any expression of this object's symbols as a function of (q, p, t, k)."""
+        return ca.Function(
+            "f", [self.q, self.p, self.t, self.k], [ca.substitute(ca.SX(expression), self.v, self.velocity)]
+        )
+
+    def energy(self, q: Any, p: Any, t: float = 0.0, **changes: Any) -> float:
+        """The value of H in a state."""
+        state = vector_of("q", q, self.coordinates), vector_of("p", p, self.coordinates)
+        return float(self.function(self.H)(*state, t, self.parameter_vector(changes)))
+
+    def momenta(self, q: Any, v: Any, t: float = 0.0, **changes: Any) -> np.ndarray:
+        """The momenta that belong to velocities, if H is quadratic in the momenta.
+
+        >>> import livens as lv
+        >>> lv.Hamiltonian("x", hamiltonian=lambda q, p: p[0] ** 2 / 6 + q[0] ** 2).momenta(q=[1.0], v=[2.0])
+        array([6.])
+        """
+        state = vector_of("q", q, self.coordinates), vector_of("v", v, self.coordinates)
+        return self.momenta_of(*state, t, self.parameter_vector(changes))
+
+    def momenta_of(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
+        """As `momenta`, for numbers that are known to be right."""
+        if not self.quadratic:
+            raise ModelError("momenta follow from velocities only if H is quadratic in the momenta")
+        matrix, offset = (
+            np.array(self.function(e)(q, np.zeros(self.n), t, k))
+            for e in (ca.jacobian(self.velocity, self.p), self.velocity)
+        )
+        return np.asarray(np.linalg.solve(matrix, v - offset.ravel()))
+
+    # -- properties ---------------------------------------------------------------------------------------------------
+    @property
+    def separable(self) -> bool:
+        """H is given as the sum of a kinetic energy T(p) and a potential energy V(q)."""
+        return self.T is not None
+
+    @functools.cached_property
+    def quadratic(self) -> bool:
+        """H is at most quadratic in the momenta."""
+        return not ca.depends_on(ca.jacobian(self.velocity, self.p), self.p)
+
+    @functools.cached_property
+    def inverse_mass(self) -> Any:
+        """``d2T/dp2``, of the parameters alone, or None: the inverse of a constant mass matrix."""
+        matrix = ca.jacobian(self.velocity, self.p)
+        return None if ca.depends_on(matrix, ca.vertcat(self.q, self.p, self.t)) else matrix
+
+    @functools.cached_property
+    def autonomous(self) -> bool:
+        """Nothing depends on time."""
+        return not ca.depends_on(ca.vertcat(self.H, self.F), self.t)
+
+    @functools.cached_property
+    def conservative(self) -> bool:
+        """No forces but those of the energy, nothing depends on time."""
+        return self.autonomous and self.F.is_zero()
+
+    @functools.cached_property
+    def reversible(self) -> bool:
+        """Turning all momenta around turns the motion around: ``H(q, -p) = H(q, p)``, and the same for the forces."""
+        if not self.autonomous:
+            return False
+        both = ca.Function("both", [self.q, self.p, self.k], [self.H, ca.substitute(self.F, self.v, self.velocity)])
+        values, random = self.parameter_vector(), np.random.default_rng(2)
+        for _ in range(5):
+            q, p = random.uniform(0.5, 1.5, self.n), random.uniform(0.5, 1.5, self.n)
+            there, back = (np.concatenate([np.array(x).ravel() for x in both(q, s * p, values)]) for s in (1, -1))
+            if not np.all(np.abs(there - back) <= 1e-12 * (1 + np.abs(there))):  # a NaN is no proof
+                return False
+        return True
+
+    def __str__(self) -> str:
+        lines = [f"Hamiltonian with {self.n} coordinate{'s' if self.n != 1 else ''} ({' '.join(self.coordinates)})"]
+        for word, value in {
+            "separable": "yes" if self.separable else "no",
+            "kinetic energy": "quadratic" if self.quadratic else "not quadratic",
+            "reversible": "yes" if self.reversible else "no",
+            "conservative": "yes" if self.conservative else "no",
+            "symmetries": ", ".join(self.symmetries),
+            "parameters": ", ".join(f"{name} = {value}" for name, value in self.parameters.items()),
+        }.items():
+            lines += [f"  {word:<17}{value}"] if value else []
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<livens.Hamiltonian: coordinates {' '.join(self.coordinates)}>"
+
+
+def _function(role: str, given: Any) -> ModelFunction:
+    if not callable(given):
+        raise ModelError(f"{role} must be a function, got {given!r}")
+    return given

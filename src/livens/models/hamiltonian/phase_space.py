@@ -1,0 +1,93 @@
+"""Models in coordinates and momenta: what a run asks of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from livens.errors import InputError, suggestion
+from livens.expressions.layout import Layout
+from livens.models.model import InitialState, Model, View, initial_numbers, only
+
+if TYPE_CHECKING:
+    from livens.models.hamiltonian.model import Hamiltonian
+
+
+class PhaseSpaceModel(Model):
+    """The state is (q, p); velocities ``v = dH/dp`` go with it. Energies supplied and dissipated are kept as well."""
+
+    kind = "Hamiltonian"
+    usual_scheme = "implicit-midpoint"
+
+    @property
+    def layout(self) -> Layout:
+        n = len(self.coordinates)
+        return Layout(q=n, v=n, p=n, supplied_energy=1, dissipated_energy=1)
+
+    @functools.cached_property
+    def view(self) -> View:
+        return PhaseView(self)  # type: ignore[arg-type]  # only a Hamiltonian is one
+
+    def watched_energy(self, conserved: tuple[str, ...]) -> str:
+        return "hamiltonian"
+
+    def magnitude(self) -> Any:
+        view = self.view
+        return ca.fabs(view.expression("kinetic_energy" if "kinetic_energy" in view.names else "hamiltonian"))
+
+    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+        """From q0 and p0, or from q0 and v0 where velocities determine the momenta."""
+        only(given, ("q0", "p0", "v0"), "Hamiltonian system")
+        model: Hamiltonian = self  # type: ignore[assignment]
+        n, state = len(self.coordinates), model.function(ca.vertcat(model.velocity, model.momentum_rate, model.H))
+        q = initial_numbers("q0", given.get("q0"), n, "coordinate")
+        if given.get("p0") is not None and given.get("v0") is not None:
+            raise InputError("give either momenta p0 or velocities v0, not both")
+        if given.get("v0") is not None:
+            p = model.momenta_of(q, initial_numbers("v0", given["v0"], n, "coordinate"), t0, k)
+        else:
+            p = initial_numbers("p0", given.get("p0"), n, "coordinate")
+        values = np.array(state(q, p, t0, k)).ravel()
+        if not np.all(np.isfinite(values)):
+            raise InputError("the energy or its derivatives cannot be evaluated at q0, p0: the result is not finite")
+        return InitialState(t0, {"q": q, "v": values[:n], "p": p})
+
+    def conserves(self, name: str, k: np.ndarray) -> bool:
+        """Whether the bracket of the momentum map with H vanishes, at random states."""
+        model: Hamiltonian = self  # type: ignore[assignment]
+        momentum = self.view.expression(name)
+        rates = [ca.jtimes(momentum, model.q, model.velocity), ca.jtimes(momentum, model.p, model.momentum_rate)]
+        function, random = model.function(ca.horzcat(*(ca.densify(rate) for rate in rates))), np.random.default_rng(6)
+        for _ in range(5):
+            q, p = (random.uniform(0.5, 1.5, len(self.coordinates)) for _ in range(2))
+            both = np.array(function(q, p, random.uniform(), k))
+            if not np.all(np.abs(both.sum(axis=1)) <= 1e-10 * (1 + np.abs(both).sum(axis=1))):  # a NaN is no proof
+                return False
+        return True
+
+
+class PhaseView(View):
+    """Energies and momentum maps of a Hamiltonian."""
+
+    def __init__(self, model: Hamiltonian) -> None:
+        self._model = model
+        self.symbols = {"q": model.q, "v": model.v, "p": model.p}
+        self.t, self.k = model.t, model.k
+        self._expressions = {"hamiltonian": model.H, "total_energy": model.H}
+        if model.T is not None:
+            self._expressions |= {"kinetic_energy": model.T, "potential_energy": model.V}
+
+    def expression(self, name: str) -> Any:
+        if name in self._expressions:
+            return self._expressions[name]
+        if name in self._model.symmetries:
+            return self._model.symmetries[name](self._model.q).T @ self._model.p
+        raise InputError(f"unknown observable '{name}'{suggestion(str(name), self.names)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self._expressions, *self._model.symmetries)

@@ -1,0 +1,300 @@
+"""The equations of motion of a multibody system with quasi-velocities and auxiliary variables, in any formulation."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError, ModelError, suggestion
+from livens.expressions.parameters import Namespace, Parameters
+from livens.expressions.read import Reader, names_of
+from livens.models.descriptor import Descriptor, DescriptorModel
+from livens.models.model import InitialState, initial_numbers, only
+from livens.models.summed import dynamics
+from livens.models.system import System
+
+FORMULATIONS = ("index-3", "index-2", "ggl", "index-1")
+#: Residuals up to this size, relative to the terms that enter them, count as rounding of the given values.
+_TOLERANCE = 1e-10
+#: A kinematic matrix is called singular if it is closer to that than this.
+_NEARLY_SINGULAR = 1e-8
+
+
+class MultibodyEquations:
+    """``q' = Z(q) v``, ``M(q) v' = f - Z^T G^T lam``, ``0 = c(q, s)``, ``0 = g(q, s)`` (S002 def. 2.1).
+
+    `kinematics` gives Z, the identity if left out: v may be angular velocities where q are angles. What moves is given
+    by `kinetic`, an energy of q and v, or by `mass`, a constant matrix of the same meaning; `potential` and `forces`
+    do the rest. The equations follow from Hamel's form of d'Alembert's principle, gyroscopic terms included. Forces
+    act on the quasi-velocities: their power is ``v.f``. `auxiliary` names variables s that `conditions` c determine for
+    every q, such as the places of contact points; `constraints` g may use them. G is the total derivative of g by q.
+
+    Functions name what they need among ``q v s t k``. `formulate` makes a model of first order of it, which every
+    Runge-Kutta scheme can run.
+
+    >>> import livens as lv
+    >>> pendulum = lv.MultibodyEquations(
+    ...     "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1], constraints=lambda q: [(q @ q - 1) / 2]
+    ... )
+    >>> ggl = pendulum.formulate("ggl")
+    >>> run = lv.simulate(ggl, q0=[1.0, 0.0], v0=[0.0, 0.0], scheme="radau-iia-3", h=0.01, t_end=1.0)
+    >>> bool(abs(run.x[-1, :2] @ run.x[-1, :2] - 1) < 1e-13)
+    True
+    """
+
+    def __init__(
+        self,
+        coordinates: str | int | Sequence[str],
+        *,
+        kinetic: Callable[..., Any] | None = None,
+        mass: Any = None,
+        potential: Callable[..., Any] | None = None,
+        forces: Callable[..., Any] | None = None,
+        velocities: str | int | Sequence[str] | None = None,
+        kinematics: Callable[..., Any] | None = None,
+        constraints: Callable[..., Any] | None = None,
+        auxiliary: str | int | Sequence[str] = 0,
+        conditions: Callable[..., Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.coordinates = names_of("coordinates", coordinates, "q")
+        n = self.n = len(self.coordinates)
+        default = [f"v_{name}" for name in self.coordinates]
+        self.velocities = names_of("velocities", default if velocities is None else velocities, "v")
+        self.auxiliary = names_of("auxiliary", auxiliary, "s")
+        self.shared = Parameters(parameters)
+        if not n or len(self.velocities) != n:
+            raise InputError(f"there must be as many velocities as coordinates, got {len(self.velocities)} and {n}")
+        if (kinetic is None) == (mass is None):
+            raise ModelError("give either kinetic or mass")
+        if bool(self.auxiliary) != (conditions is not None):
+            raise ModelError("give auxiliary variables together with as many conditions")
+        q, v, s = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("s", len(self.auxiliary))
+        t, k = ca.SX.sym("t"), ca.SX.sym("k", self.shared.size)
+        read = Reader({
+            "q": m.symbols(q), "v": m.symbols(v), "s": m.symbols(s), "t": m.Scalar(t),
+            "k": Namespace(self.shared.symbols(k)),
+        })  # fmt: skip
+        if kinetic is None:
+            T = ca.dot(v, read("mass", mass, (n, n), "k") @ v) / 2
+        else:
+            T = read("kinetic", kinetic, (), "qvk")
+        V = ca.SX(0) if potential is None else read("potential", potential, (), "qtk")
+        Z = ca.SX.eye(n) if kinematics is None else read("kinematics", kinematics, (n, n), "qk")
+        F = ca.SX(n, 1) if forces is None else read("forces", forces, (n,), "qvstk" if self.auxiliary else "qvtk")
+        c = ca.SX(0, 1)
+        if conditions is not None:
+            c = ca.densify(read("conditions", conditions, (len(self.auxiliary),), "qstk"))
+        g = ca.SX(0, 1)
+        if constraints is not None:
+            g = ca.densify(read("constraints", constraints, (None,), "qstk" if self.auxiliary else "qtk"))
+        self._adopt(q, v, s, t, k, T, V, Z, F, c, g)
+
+    def _adopt(self, q: Any, v: Any, s: Any, t: Any, k: Any, T: Any, V: Any, Z: Any, F: Any, c: Any, g: Any) -> None:
+        self.q, self.v, self.s, self.t, self.k = q, v, s, t, k
+        self.T, self.V, self.Z, self.c, self.g, self.m = T, V, Z, c, g, int(g.numel())
+        momentum = ca.gradient(T, v)
+        self.M = ca.jacobian(momentum, v)
+        force = F - Z.T @ ca.gradient(V, q)
+        if Z.is_eye():
+            force += ca.gradient(T, q) - ca.jtimes(momentum, q, v)
+        else:
+            # Z^T [d/dt (Z^-T dT/dv) - d/dq T(q, Z^-1 q')], without the term M v'
+            rate = ca.SX.sym("rate", self.n)
+            canonical = ca.solve(Z.T, momentum)
+            kinetic = ca.Function("T", [q, v, k], [T])(q, ca.solve(Z, rate), k)
+            turning = ca.substitute(ca.gradient(kinetic, q), rate, Z @ v)
+            force += Z.T @ (turning - ca.jtimes(canonical, q, Z @ v))
+        self.f = ca.densify(force)
+
+    @classmethod
+    def of(cls, system: System) -> MultibodyEquations:
+        """Those of a mechanical system: ``Z = I``, no auxiliary variables; M may depend on q but must be regular.
+
+        >>> import livens as lv
+        >>> form = lv.MultibodyEquations.of(lv.problems.load("simple-pendulum").system)
+        >>> form.n, form.m
+        (2, 1)
+        """
+        if not system.regular_mass:
+            raise ModelError("accelerations need a regular mass matrix; that of the system is singular")
+        d = dynamics(system)
+        made = cls.__new__(cls)
+        made.coordinates, made.n, made.auxiliary = system.coordinates, system.n, ()
+        made.velocities = tuple(f"v_{name}" for name in system.coordinates)
+        made.shared, made._own = system.shared, system.parameter_vector()[system.shared.size :]
+        force = d.F - ca.gradient(d.R, d.v)
+        made._adopt(d.q, d.v, ca.SX(0, 1), d.t, d.k, d.T, d.V, ca.SX.eye(system.n), force, ca.SX(0, 1), d.g)
+        return made
+
+    #: Parameters of a system's elements, which come after the shared ones.
+    _own: np.ndarray = np.zeros(0)
+
+    # -- hidden constraints -------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def G(self) -> Any:
+        """The total derivative of g by q: ``g_q - g_s c_s^-1 c_q``."""
+        G = ca.jacobian(self.g, self.q)
+        if self.auxiliary:
+            slope = ca.solve(ca.jacobian(self.c, self.s), ca.jacobian(self.c, self.q))
+            G -= ca.jacobian(self.g, self.s) @ slope
+        return G
+
+    def _total_rate(self, expression: Any) -> Any:
+        """Its derivative by time along q' = Z v, with s following, for fixed v."""
+        rate = ca.jtimes(expression, self.q, self.Z @ self.v) + ca.jacobian(expression, self.t)
+        if self.auxiliary:
+            right = ca.jtimes(self.c, self.q, self.Z @ self.v) + ca.jacobian(self.c, self.t)
+            rate -= ca.jtimes(expression, self.s, ca.solve(ca.jacobian(self.c, self.s), right))
+        return rate
+
+    @functools.cached_property
+    def velocity_constraint(self) -> Any:
+        """``G Z v + dg/dt``."""
+        return ca.densify(self._total_rate(self.g))
+
+    @functools.cached_property
+    def acceleration_constraint(self) -> tuple[Any, Any]:
+        """A and b of the constraint ``A v' + b = 0`` on acceleration level."""
+        return self.G @ self.Z, self._total_rate(self.velocity_constraint)
+
+    def formulate(self, formulation: str = "index-3") -> Formulation:
+        """A model of first order with x = (q, v) and y = (s, lam), for ggl y = (s, lam, mu).
+
+        "index-3" imposes g, "index-2" its rate, "index-1" its second rate; "ggl" imposes g and its rate, with
+        multipliers mu of ``q' = Z v + G^T mu`` (S002 def. 2.3).
+        """
+        if formulation not in FORMULATIONS:
+            raise InputError(f"unknown formulation '{formulation}'{suggestion(str(formulation), FORMULATIONS)}")
+        return Formulation(self, formulation)
+
+
+class Formulation(DescriptorModel):
+    """Equations of motion as a system of first order; made by `MultibodyEquations.formulate`."""
+
+    kind = "FirstOrder"
+    usual_scheme = "radau-iia-3"
+
+    def __init__(self, equations: MultibodyEquations, formulation: str) -> None:
+        self.equations, self.formulation = equations, formulation
+        e = equations
+        self.coordinates, self.shared = (*e.coordinates, *e.velocities), e.shared
+        multipliers = [f"lam[{i}]" for i in range(e.m)]
+        multipliers += [f"mu[{i}]" for i in range(e.m)] if formulation == "ggl" else []
+        self.algebraic = (*e.auxiliary, *multipliers)
+        self.n = len(self.coordinates)
+
+    @property
+    def parameter_count(self) -> int:
+        return self.shared.size + self.equations._own.size
+
+    def parameter_vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
+        return np.concatenate([self.shared.changed(changes or {}).vector(), self.equations._own])
+
+    @functools.cached_property
+    def descriptor(self) -> Descriptor:
+        e = self.equations
+        lam, mu = ca.SX.sym("lam", e.m), ca.SX.sym("mu", e.m if self.formulation == "ggl" else 0)
+        q_rate, v_rate = ca.SX.sym("q'", e.n), ca.SX.sym("v'", e.n)
+        x = ca.vertcat(e.q, e.v, e.s, lam, mu)
+        xdot = ca.vertcat(q_rate, v_rate, ca.SX.sym("y'", len(self.algebraic)))
+        drift = e.G.T @ mu if self.formulation == "ggl" else 0
+        rows = [q_rate - e.Z @ e.v - drift, e.M @ v_rate - e.f + e.Z.T @ (e.G.T @ lam), e.c]
+        if self.formulation in ("index-3", "ggl"):
+            rows.append(e.g)
+        if self.formulation in ("index-2", "ggl"):
+            rows.append(e.velocity_constraint)
+        if self.formulation == "index-1":
+            A, b = e.acceleration_constraint
+            rows.append(A @ v_rate + b)
+        return Descriptor(x, xdot, e.t, e.k, ca.densify(ca.vertcat(*rows)))
+
+    @property
+    def guards(self) -> Mapping[str, Any]:
+        e = self.equations
+        if e.Z.is_eye():
+            return {}
+        words = "the kinematic matrix Z is singular: other angles (another order of turning) are needed"
+        return {words: 1 / ca.det(e.Z)}
+
+    @property
+    def observables(self) -> Mapping[str, Any]:
+        e = self.equations
+        return {
+            "total_energy": e.T + e.V, "kinetic_energy": e.T, "potential_energy": e.V, "constraint": e.g,
+            "velocity_constraint": e.velocity_constraint,
+        }  # fmt: skip
+
+    def watched_energy(self, conserved: tuple[str, ...]) -> str:
+        return "total_energy"
+
+    def magnitude(self) -> Any:
+        return self.equations.T
+
+    def watched_constraints(self) -> tuple[Any, Any]:
+        return self.equations.g, self.equations.velocity_constraint
+
+    # -- start --------------------------------------------------------------------------------------------------------
+    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+        only(given, ("q0", "v0"), "formulation of a multibody system")
+        e = self.equations
+        q = initial_numbers("q0", given.get("q0"), e.n, "coordinate")
+        v = initial_numbers("v0", given.get("v0"), e.n, "velocity")
+        trouble = self.trouble(q, t0, k)
+        if trouble:
+            raise InputError(f"cannot start at q0: {trouble}")
+        s = self._auxiliary_at(q, t0, k)
+        at = ca.Function("at", [e.q, e.v, e.s, e.t, e.k], [e.g, e.velocity_constraint, e.G, e.M, e.f, *self._level()])
+        g, rate, G, M, f, A, b = (np.array(value) for value in at(q, v, s, t0, k))
+        for what, gap, weights in (("position", g, np.abs(G) @ np.abs(q)), ("velocity", rate, np.abs(A) @ np.abs(v))):
+            relative = np.abs(gap.ravel()) / (1 + weights)
+            if gap.size and not relative.max() <= _TOLERANCE:
+                worst = int(np.argmax(relative))
+                raise InputError(
+                    f"inconsistent initial values: constraint {worst} is violated on {what} level by "
+                    f"{gap.ravel()[worst]:.3g}"
+                )
+        matrix = np.block([[M, A.T], [A, np.zeros((e.m, e.m))]])
+        if not np.all(np.isfinite(matrix)):
+            raise InputError("the equations cannot be evaluated at q0, v0: the result is not finite")
+        lam = np.linalg.lstsq(matrix, np.concatenate([f, -b]).ravel(), rcond=None)[0][e.n :]
+        y = np.concatenate([s, lam, np.zeros(len(self.algebraic) - len(s) - e.m)])
+        return InitialState(t0, {"x": np.concatenate([q, v])} | ({"y": y} if self.algebraic else {}))
+
+    def _level(self) -> tuple[Any, Any]:
+        e = self.equations
+        return e.acceleration_constraint if e.m else (ca.SX(0, e.n), ca.SX(0, 1))
+
+    def _auxiliary_at(self, q: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
+        """The s with c(q, s) = 0, by Newton's method from zero."""
+        e = self.equations
+        s = np.zeros(len(e.auxiliary))
+        if not s.size:
+            return s
+        conditions = ca.Function("c", [e.q, e.s, e.t, e.k], [e.c, ca.jacobian(e.c, e.s)])
+        for _ in range(50):
+            value, slope = (np.array(part) for part in conditions(q, s, t, k))
+            if not np.all(np.isfinite(slope)) or np.linalg.matrix_rank(slope) < s.size:
+                raise InputError("the conditions c(q, s) = 0 do not determine the auxiliary variables at q0")
+            step = np.linalg.solve(slope, value.ravel())
+            s = s - step
+            if np.abs(step).max() <= 1e-15 * (1 + np.abs(s).max()):
+                return s
+        raise InputError("no auxiliary variables were found that fulfil the conditions c(q, s) = 0 at q0")
+
+    def trouble(self, q: np.ndarray, t: float, k: np.ndarray) -> str:
+        """Whether the kinematic matrix is singular at q, in words; nothing if not."""
+        e = self.equations
+        if e.Z.is_eye():
+            return ""
+        Z = np.array(ca.Function("Z", [e.q, e.k], [e.Z])(q, k))
+        smallest = 0.0 if not np.all(np.isfinite(Z)) else 1 / np.linalg.cond(Z)
+        if smallest > _NEARLY_SINGULAR:
+            return ""
+        angles = ", ".join(f"{name} = {value:.6g}" for name, value in zip(e.coordinates, q, strict=True))
+        return f"the kinematic matrix Z is singular at {angles}; other angles (another order of turning) are needed"

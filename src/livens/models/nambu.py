@@ -1,0 +1,183 @@
+"""Nambu systems: motion in R^n along the intersection of the level sets of n - 1 Hamiltonians."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError, ModelError
+from livens.expressions.parameters import Namespace, Parameters
+from livens.expressions.read import Reader, names_of, vector_of
+from livens.models.descriptor import Descriptor, DescriptorModel
+from livens.models.element import ModelFunction
+from livens.models.model import InitialState, initial_numbers, only
+
+
+class Nambu(DescriptorModel):
+    """``x_i' = eps_{i j1 .. j(n-1)} dH_1/dx_j1 .. dH_{n-1}/dx_j(n-1)`` (S003 paper IV, eq. 1.1).
+
+    In space this is ``x' = grad H_1 x grad H_2``, in the plane Hamilton's equations for ``(q, p)``. All Hamiltonians
+    are constant along the motion, and volumes are preserved. `states` are names or a number; each Hamiltonian is a
+    function that names what it needs among ``x k``. A run watches them as ``H1``, ``H2`` and so on, or by names of
+    their own if they are given in a dict.
+
+    >>> import livens as lv
+    >>> top = lv.Nambu(
+    ...     "x1 x2 x3",
+    ...     hamiltonians=[lambda x: x @ x / 2, lambda x, k: sum(x**2 / k.I) / 2],
+    ...     parameters=dict(I=[0.5, 1.0, 2.0]),
+    ... )
+    >>> top.rate([1.0, 1.0, 1.0])
+    array([-0.5,  1.5, -1. ])
+    """
+
+    kind = "Nambu"
+
+    def __init__(
+        self,
+        states: str | int | Sequence[str],
+        *,
+        hamiltonians: Sequence[ModelFunction] | Mapping[str, ModelFunction],
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.coordinates = names_of("states", states, "x")
+        self.n = len(self.coordinates)
+        self.shared = Parameters(parameters)
+        if self.n < 2:
+            raise InputError(f"a Nambu system needs at least two states, got {self.n}")
+        names: Sequence[str] = ()
+        if isinstance(hamiltonians, Mapping):
+            names, hamiltonians = list(hamiltonians), list(hamiltonians.values())
+        if not isinstance(hamiltonians, Sequence) or not all(callable(f) for f in hamiltonians):
+            raise ModelError(f"hamiltonians must be a list of functions, got {hamiltonians!r}")
+        if len(hamiltonians) != self.n - 1:
+            raise ModelError(
+                f"a Nambu system with {self.n} states has {self.n - 1} Hamiltonian{'s' if self.n > 2 else ''}, "
+                f"got {len(hamiltonians)}"
+            )
+        self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.shared.size)
+        read = Reader({"x": m.symbols(self.x), "k": Namespace(self.shared.symbols(self.k))})
+        self.hamiltonians = tuple(read(f"Hamiltonian {i + 1}", f, (), "xk") for i, f in enumerate(hamiltonians))
+        for i, H in enumerate(self.hamiltonians):
+            if not ca.depends_on(H, self.x):
+                raise ModelError(f"Hamiltonian {i + 1} does not depend on the state, so nothing moves")
+        self.symmetries = dict(zip(names or [f"H{i + 1}" for i in range(self.n - 1)], self.hamiltonians, strict=True))
+
+    # -- as a run sees it ---------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def descriptor(self) -> Descriptor:
+        rate = ca.SX.sym("xdot", self.n)
+        return Descriptor(self.x, rate, ca.SX.sym("t"), self.k, ca.densify(rate - self.field))
+
+    @property
+    def observables(self) -> Mapping[str, Any]:
+        return self.symmetries
+
+    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+        only(given, ("x0",), "Nambu system")
+        x = initial_numbers("x0", given.get("x0"), self.n, "state")
+        if not np.all(np.isfinite(np.array(self.function(self.field)(x, k)))):
+            raise InputError(
+                "the Hamiltonians cannot be differentiated at the initial values: the result is not finite"
+            )
+        return InitialState(t0, {"x": x})
+
+    # -- what follows from the Hamiltonians ---------------------------------------------------------------------------
+    @functools.cached_property
+    def field(self) -> Any:
+        """``x'``."""
+        return _normal([ca.gradient(H, self.x) for H in self.hamiltonians])
+
+    def bracket(self, *functions: Any) -> Any:
+        """``det(grad f_1, .., grad f_n)``; on R^3, ``{H_1, H_2, f}`` is the rate of f (S003 eq. 2.54a)."""
+        if len(functions) != self.n:
+            raise InputError(f"the bracket takes {self.n} functions of the state, got {len(functions)}")
+        return ca.det(ca.densify(ca.horzcat(*(ca.gradient(f, self.x) for f in functions))))
+
+    def structure(self, which: int) -> Any:
+        """The matrix S of the Poisson system ``x' = S(x) grad H_which`` in which the other Hamiltonians are fixed.
+
+        It is skew, and the gradients of the other Hamiltonians, its Casimirs, are in its kernel.
+        """
+        if not 1 <= which <= self.n - 1:
+            raise InputError(f"Hamiltonians are numbered from 1 to {self.n - 1}, got {which}")
+        gradients = [ca.gradient(H, self.x) for H in self.hamiltonians]
+        columns = []
+        for j in range(self.n):
+            unit = ca.SX.zeros(self.n)
+            unit[j] = 1
+            columns.append(_normal([*gradients[: which - 1], unit, *gradients[which:]]))
+        return ca.horzcat(*columns)
+
+    def function(self, expression: Any) -> ca.Function:
+        """Any expression of the state and the parameters as a function of (x, k)."""
+        return ca.Function("f", [self.x, self.k], [expression])
+
+    def rate(self, x: Any, **changes: Any) -> np.ndarray:
+        """``x'`` in a state."""
+        state = vector_of("x", x, self.coordinates)
+        return np.array(self.function(self.field)(state, self.parameter_vector(changes))).ravel()
+
+    # -- properties ---------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def componentwise(self) -> bool:
+        """No rate depends on its own state, as if every Hamiltonian is a sum of functions of one state each.
+
+        Then the flow of every component alone is a straight line, and so are the parts of `nambu-mt` (S003 4.1).
+        """
+        return not any(ca.depends_on(self.field[i], self.x[i]) for i in range(self.n))
+
+    @functools.cached_property
+    def diagonal(self) -> Any:
+        """The coefficients d of Hamiltonians ``sum_i d_i x_i^2/2``, one row for each, or None if they are not so."""
+        rows = []
+        for H in self.hamiltonians:
+            hessian, slope = ca.hessian(H, self.x)
+            d = ca.diag(hessian)
+            off = ca.sparsify(hessian - ca.diag(d))
+            still = ca.substitute(slope, self.x, ca.SX.zeros(self.n))
+            if off.nnz() or ca.depends_on(hessian, self.x) or not ca.sparsify(ca.simplify(still)).is_zero():
+                return None
+            rows.append(ca.densify(d).T)
+        return ca.vertcat(*rows)
+
+    def reversible(self, state: int | str) -> bool:
+        """Whether ``x_i -> -x_i`` turns the motion around (S003 paper IV, def. 1.2).
+
+        >>> import livens as lv
+        >>> lv.Nambu(3, hamiltonians=[lambda x: x @ x / 2, lambda x: x[0] ** 2 + 2 * x[1] ** 2]).reversible("x0")
+        True
+        """
+        i = self.coordinates.index(state) if isinstance(state, str) else int(state)
+        mirror = np.ones(self.n)
+        mirror[i] = -1
+        f, values, random = self.function(self.field), self.parameter_vector(), np.random.default_rng(5)
+        for _ in range(5):
+            x = random.uniform(0.5, 1.5, self.n)
+            there, back = (np.array(f(y, values)).ravel() for y in (x, mirror * x))
+            if not np.all(np.abs(mirror * there + back) <= 1e-12 * (1 + np.abs(there))):  # a NaN is no proof
+                return False
+        return True
+
+    def __str__(self) -> str:
+        lines = [f"Nambu system with {self.n} states ({' '.join(self.coordinates)})"]
+        lines += [f"  componentwise    {'yes' if self.componentwise else 'no'}"]
+        if self.shared.values:
+            lines += [f"  parameters       {', '.join(f'{name} = {v}' for name, v in self.parameters.items())}"]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<livens.Nambu: states {' '.join(self.coordinates)}>"
+
+
+def _normal(gradients: Sequence[Any]) -> Any:
+    """The vector orthogonal to n - 1 vectors: in space, their cross product. Its components are the minors."""
+    matrix = ca.densify(ca.horzcat(*gradients)).T
+    n = matrix.shape[1]
+    minors = [ca.det(matrix[:, [j for j in range(n) if j != i]]) for i in range(n)]
+    return ca.vertcat(*((-1) ** i * minor for i, minor in enumerate(minors)))

@@ -1,0 +1,59 @@
+"""Which declared symmetries a system really has: only then is their momentum map a constant of the motion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.models.start import Numbers, onto_constraints
+from livens.models.summed import dynamics
+from livens.models.system import System
+
+#: Changes up to this part of what enters them are round-off.
+_TOLERANCE = 1e-9
+
+
+def is_symmetry(system: System, name: str, parameters: np.ndarray | None = None) -> bool:
+    """Whether a declared symmetry leaves the Lagrangian and the constraints as they are, and no force breaks it.
+
+    Checked at random states: the change of L along ``(xi, D xi v)`` and of g along xi must vanish, and forces must do
+    no work along xi. Constraints need only be kept where they hold (``g = 0`` for two joined points turns with them),
+    so the states are moved onto them first; at states where that fails, nothing is asked of the constraints.
+    """
+    d = dynamics(system)
+    generators = system.momentum_symmetry(name)(d.q)
+    free, constrained = [], []
+    for j in range(generators.shape[1]):
+        xi = generators[:, j]
+        turned = ca.jtimes(xi, d.q, d.v)
+        L_q, L_v = ca.gradient(d.T - d.V, d.q), ca.gradient(d.T - d.V, d.v)
+        free.append(_row(ca.dot(L_q, xi) + ca.dot(L_v, turned), _size(L_q, xi) + _size(L_v, turned)))
+        force = d.F - ca.gradient(d.R, d.v)
+        free.append(_row(ca.dot(force, xi), _size(force, xi)))
+        constrained.append(ca.horzcat(d.G @ xi, ca.fabs(d.G) @ ca.fabs(xi)))
+    k = system.parameter_vector() if parameters is None else parameters
+    numbers, random = Numbers(d, 0.3, k), np.random.default_rng(2)
+    of_state, of_constraints = ca.vertcat(*free), ca.vertcat(*constrained)
+    for _ in range(4):
+        q, v = random.uniform(0.5, 1.5, system.n), random.uniform(0.5, 1.5, system.n)
+        if _changed(numbers.matrix(of_state, q, v)):
+            return False
+        position = onto_constraints(numbers, q) if system.m else None
+        if position is not None and _changed(numbers.matrix(of_constraints, position, v)):
+            return False
+    return True
+
+
+def _row(change: Any, size: Any) -> Any:
+    return ca.horzcat(change, size)
+
+
+def _size(a: Any, b: Any) -> Any:
+    return ca.dot(ca.fabs(a), ca.fabs(b))
+
+
+def _changed(table: np.ndarray) -> bool:
+    change, size = table.T
+    return bool(np.any(np.abs(change) > _TOLERANCE * (size + 1e-12)))

@@ -1,0 +1,143 @@
+"""A mechanical system as a port-Hamiltonian one: any mass matrix, constraints, dissipation, forces as ports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import ModelError
+from livens.expressions.parameters import Namespace, Parameters
+from livens.expressions.read import Reader
+from livens.models.element import resolve
+from livens.models.port_hamiltonian.model import PortHamiltonian
+from livens.models.port_hamiltonian.structure import Structure
+from livens.models.start import initial_state
+from livens.models.summed import Dynamics, dynamics
+from livens.models.system import System
+
+#: Names of coordinates, or a function of q, t, k that returns a matrix whose columns are directions.
+Directions = str | Sequence[str] | Callable[..., Any]
+
+
+def from_mechanics(
+    system: System, inputs: Directions | None = None, outputs: Directions | None = None
+) -> PortHamiltonian:
+    """A mechanical system with states ``x = (q, v, lam)`` and the constraints on velocity level (S002 4.4).
+
+        [I 0 0] [q  ]'   [ 0   I     0  ] [dH/dq]   [0]
+        [0 M 0] [v  ]  = [-I  J22-C -G^T] [  v  ] + [B] u,     H = v.dT/dv - T + V,   y = B^T v
+        [0 0 0] [lam]    [ 0   G     0  ] [ lam ]   [0]
+
+    M is never inverted and may be singular. If it depends on q, ``J22 = (D mu)^T - D mu`` with ``mu = dT/dv`` are the
+    gyroscopic forces, which do no work; the document leaves them out. The momentum is no state: ``p.v - T + V`` has a
+    gradient in v that E^T z could match only where ``p = dT/dv`` already holds.
+
+    `inputs` are directions of forces: names of coordinates, or a function of q, t, k that returns a matrix with a
+    column for each. Their outputs are the velocities in the same directions. `outputs` are further directions whose
+    velocity is to be read: ports whose input is zero. Forces of the system become ports ``F_<coordinate>`` with these
+    forces as input, constraints that depend on time ports ``drive_<number>``, whose output is the multiplier.
+
+    >>> import livens as lv
+    >>> cart = lv.System("x", kinetic=lambda v: v @ v, dissipation=lambda v: v @ v, potential=lambda q: q[0] ** 4)
+    >>> lv.port_hamiltonian.from_mechanics(cart, inputs="x")
+    <livens.PortHamiltonian: states x v_x, port x>
+    """
+    d, n = dynamics(system), system.n
+    if ca.depends_on(d.V, d.t):
+        raise ModelError(
+            "the potential depends on time: its energy is no function of the state, so give it as forces instead"
+        )
+    x = ca.vertcat(d.q, d.v, ca.SX.sym("lam", system.m))
+    lam = x[2 * n :]
+    mu = d.fibre_derivative
+    M, mu_q = ca.jacobian(mu, d.v), ca.jacobian(mu, d.q)
+    energy = ca.dot(mu, d.v) - d.T + d.V
+    parameters = _parameters(system)
+    names, directions, laws = _ports(d, parameters, inputs, outputs)
+    drive = ca.sparsify(ca.jacobian(d.g, d.t))
+    driven = [i for i in range(system.m) if drive[i].nnz()]
+    ports = [*names, *(f"drive_{i}" for i in driven)]
+    count = len(ports)
+    zero, G = ca.SX, d.G
+    structure = Structure(
+        x, d.t, d.k,
+        H=energy,
+        z=ca.vertcat(ca.gradient(energy, d.q), d.v, lam),
+        E=ca.diagcat(ca.SX.eye(n), M, zero(system.m, system.m)),
+        r=zero(x.numel(), 1),
+        J=ca.blockcat(
+            [
+                [zero(n, n), ca.SX.eye(n), zero(n, system.m)],
+                [-ca.SX.eye(n), ca.sparsify(mu_q.T - mu_q), -G.T],
+                [zero(system.m, n), G, zero(system.m, system.m)],
+            ]
+        ),
+        R=ca.diagcat(zero(n, n), _damping(d), zero(system.m, system.m)),
+        B=ca.vertcat(zero(n, count), ca.diagcat(directions, ca.SX.eye(system.m)[:, driven])),
+        P=zero(x.numel(), count), S=zero(count, count), N=zero(count, count),
+        laws=(*laws, *(drive[i] for i in driven)),
+    )  # fmt: skip
+    states = [*system.coordinates, *(f"v_{c}" for c in system.coordinates), *(f"lam_{i}" for i in range(system.m))]
+    return PortHamiltonian.of(structure, states, ports, parameters)
+
+
+def mechanical_state(system: System, q0: Any, v0: Any, *, t0: float = 0.0, project: bool = False) -> np.ndarray:
+    """The state ``(q, v, lam)`` of `from_mechanics`: consistent on both levels, multipliers from the accelerations."""
+    start = initial_state(system, q0, v0, system.parameter_vector(), t0=t0, project=project)
+    return np.concatenate([start["q"], start["v"], start["multipliers"]])
+
+
+def _damping(d: Dynamics) -> Any:
+    """The matrix C of a Rayleigh function ``v.C v / 2``."""
+    C, force = ca.hessian(d.R, d.v)
+    if ca.depends_on(C, d.v) or ca.sparsify(ca.substitute(force, d.v, ca.SX.zeros(d.v.numel()))).nnz():
+        raise ModelError(
+            "the dissipation function is not quadratic in v, so its forces are not -C v; give them as forces instead"
+        )
+    return ca.sparsify(C)
+
+
+def _parameters(system: System) -> Parameters:
+    """The parameters in the order of the system's parameter vector; an element's own carry its name."""
+    named: dict[str, Any] = dict(system.shared.values)
+    for i, element in enumerate(system.elements):
+        prefix = re.sub(r"\W", "_", element.name) if element.name else "element"
+        for name, value in element.parameters.values.items():
+            free = f"{prefix}_{name}"
+            named[free if free.isidentifier() and free not in named else f"element{i}_{name}"] = value
+    return Parameters(named)
+
+
+def _ports(
+    d: Dynamics, parameters: Parameters, inputs: Directions | None, outputs: Directions | None
+) -> tuple[list[str], Any, list[Any]]:
+    """Names, directions and inputs of the ports: first the open ones, then what is only read, then applied forces."""
+    coordinates, n = d.system.coordinates, d.system.n
+    force = ca.sparsify(d.F)
+    loaded = [i for i in range(n) if force[i].nnz()]
+    in_names, in_columns = _directions("inputs", "f", d, parameters, inputs)
+    out_names, out_columns = _directions("outputs", "y", d, parameters, outputs)
+    clash = {name: f"{name}_out" for name in out_names if name in in_names}
+    names = [*in_names, *(clash.get(name, name) for name in out_names), *(f"F_{coordinates[i]}" for i in loaded)]
+    laws = [None] * len(in_names) + [ca.SX(0)] * len(out_names) + [force[i] for i in loaded]
+    return names, ca.horzcat(in_columns, out_columns, ca.SX.eye(n)[:, loaded]), laws
+
+
+def _directions(
+    role: str, prefix: str, d: Dynamics, parameters: Parameters, given: Directions | None
+) -> tuple[list[str], Any]:
+    n = d.system.n
+    if given is None:
+        return [], ca.SX(n, 0)
+    if callable(given):
+        read = Reader({"q": m.symbols(d.q), "t": m.Scalar(d.t), "k": Namespace(parameters.symbols(d.k))})
+        matrix = read(role, given, (n, None), "qtk")
+        return [f"{prefix}{i}" for i in range(matrix.shape[1])], matrix
+    names = given.replace(",", " ").split() if isinstance(given, str) else list(given)
+    index = resolve(names, d.system.coordinates, f"'{role}' of from_mechanics")
+    return [d.system.coordinates[i] for i in index], ca.SX.eye(n)[:, list(index)]

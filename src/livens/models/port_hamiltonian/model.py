@@ -1,0 +1,266 @@
+"""A port-Hamiltonian system as a model: read once, checked before anything runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError, ModelError
+from livens.expressions.parameters import Namespace, Parameters
+from livens.expressions.read import Reader, names_of, vector_of
+from livens.models.descriptor import Descriptor, DescriptorModel
+from livens.models.model import InitialState, initial_numbers, only
+from livens.models.port_hamiltonian.start import start_values
+from livens.models.port_hamiltonian.structure import Structure, check, check_everywhere
+
+#: Numbers, or a function of some of x, t, k that returns them.
+Given = Callable[..., Any] | Sequence[Any] | np.ndarray
+
+
+class PortHamiltonian(DescriptorModel):
+    """``E x' + r = (J - R) z + (B - P) u`` with the output ``y = (B + P)^T z + (S - N) u`` (S002 def. 4.1).
+
+    `states` are names ("x1 x2") or a number, `H` is the Hamiltonian. All others are numbers, or functions that name
+    what they need among ``x t k`` (states, time, parameters): the effort z, the flow matrix E, the time flow r, the
+    structure and dissipation matrices J and R, the port matrices B and P, the feedthrough matrices S and N. E is the
+    identity unless given, and z then the gradient of H; all others are zero. `ports` names the inputs.
+
+    The input `u` may ask for ``x y t k``: a function of time, or feedback. Ports without input are open: u is zero
+    there, until `with_input` or `interconnect` says more.
+
+    The conditions of the definition are checked where the model is made: ``[[J, B], [-B^T, N]]`` is skew,
+    ``[[R, P], [P^T, S]]`` symmetric and positive semidefinite, ``dH/dx = E^T z`` and ``dH/dt = z.r``, at random
+    states, and at the `points`, pairs of a time and a state.
+
+    >>> import livens as lv
+    >>> from livens import math as m
+    >>> oscillator = lv.PortHamiltonian(
+    ...     "q p",
+    ...     H=lambda x, k: x[1] ** 2 / (2 * k.m) + k.c * x[0] ** 2 / 2,
+    ...     J=[[0, 1], [-1, 0]],
+    ...     R=lambda k: [[0, 0], [0, k.d]],
+    ...     B=[[0], [1]],
+    ...     u=lambda t: [m.sin(t)],
+    ...     parameters=dict(m=1.0, c=4.0, d=0.1),
+    ... )
+    >>> oscillator
+    <livens.PortHamiltonian: states q p, port u0>
+    >>> oscillator.dissipated([0.0, 2.0], 0.0, oscillator.parameter_vector())  # d v^2
+    DM(0.4)
+    """
+
+    kind = "PortHamiltonian"
+
+    def __init__(
+        self,
+        states: str | int | Sequence[str],
+        *,
+        H: Callable[..., Any],
+        z: Given | None = None,
+        E: Given | None = None,
+        r: Given | None = None,
+        J: Given | None = None,
+        R: Given | None = None,
+        B: Given | None = None,
+        P: Given | None = None,
+        S: Given | None = None,
+        N: Given | None = None,
+        u: Given | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        ports: str | int | Sequence[str] | None = None,
+        points: Sequence[tuple[float, Sequence[float]]] = (),
+    ) -> None:
+        names, values = names_of("states", states, "x"), Parameters(parameters)
+        n = len(names)
+        if n == 0:
+            raise InputError("a port-Hamiltonian system needs at least one state")
+        x, t, k = ca.SX.sym("x", n), ca.SX.sym("t"), ca.SX.sym("k", values.size)
+        read = Reader({"x": m.symbols(x), "t": m.Scalar(t), "k": Namespace(values.symbols(k))})
+        energy = read("H", H, ())
+        if E is not None and z is None:
+            raise ModelError("give the effort z together with E: only for E = identity is it the gradient of H")
+        port_matrix = read("B", B, (n, None)) if B is not None else None
+        if port_matrix is not None:
+            ports = ports if ports is not None else port_matrix.shape[1]
+        elif any(matrix is not None for matrix in (P, S, N, u)) and ports is None:
+            raise ModelError("give B, or the names of the ports, together with P, S, N or u")
+        port_names = names_of("ports", ports if ports is not None else 0, "u")
+        m_ = len(port_names)
+
+        def matrix(role: str, given: Given | None, rows: int, columns: int) -> Any:
+            return ca.SX(rows, columns) if given is None or not rows * columns else read(role, given, (rows, columns))
+
+        structure = Structure(
+            x, t, k,
+            H=energy,
+            z=ca.densify(ca.gradient(energy, x)) if z is None else read("z", z, (n,)),
+            E=ca.SX.eye(n) if E is None else read("E", E, (n, n)),
+            r=ca.SX(n, 1) if r is None else read("r", r, (n,)),
+            J=matrix("J", J, n, n),
+            R=matrix("R", R, n, n),
+            B=matrix("B", B, n, m_),
+            P=matrix("P", P, n, m_),
+            S=matrix("S", S, m_, m_),
+            N=matrix("N", N, m_, m_),
+            laws=(None,) * m_,
+        )  # fmt: skip
+        if u is not None:
+            structure = _with_laws(structure, values, port_names, u)
+        self._adopt(structure, names, port_names, values, points)
+
+    @classmethod
+    def of(
+        cls,
+        structure: Structure,
+        states: Sequence[str],
+        ports: Sequence[str],
+        parameters: Parameters,
+        points: Sequence[tuple[float, Sequence[float]]] = (),
+    ) -> PortHamiltonian:
+        """A model from expressions; its structure is checked as for any other."""
+        model = cls.__new__(cls)
+        model._adopt(structure, names_of("states", states, ""), names_of("ports", ports, ""), parameters, points)
+        return model
+
+    def _adopt(
+        self,
+        structure: Structure,
+        states: tuple[str, ...],
+        ports: tuple[str, ...],
+        parameters: Parameters,
+        points: Sequence[tuple[float, Sequence[float]]],
+    ) -> None:
+        self.structure, self.coordinates, self.ports, self.shared = structure, states, ports, parameters
+        self.n, self.m = len(states), len(ports)
+        check_everywhere(structure, states, ports, parameters.vector())
+        for time, state in points:
+            self.check(state, time)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The names of the states."""
+        return self.coordinates
+
+    # -- ports --------------------------------------------------------------------------------------------------------
+    @property
+    def open_ports(self) -> tuple[str, ...]:
+        """Ports that no input drives: those an interconnection can use."""
+        return tuple(port for port, law in zip(self.ports, self.structure.laws, strict=True) if law is None)
+
+    def with_input(self, u: Given) -> PortHamiltonian:
+        """The same model with an input for its open ports, in their order: numbers, or a function of ``x y t k``."""
+        if not self.open_ports:
+            raise ModelError("the model has no open port for an input")
+        structure = _with_laws(self.structure, self.shared, self.ports, u)
+        return PortHamiltonian.of(structure, self.states, self.ports, self.shared)
+
+    # -- structure ----------------------------------------------------------------------------------------------------
+    def check(self, x: Any, t: float = 0.0, k: np.ndarray | None = None) -> None:
+        """Check the structure at a state; an error names the entry, the point and the size of the violation."""
+        values = self.parameter_vector() if k is None else k
+        state = vector_of("x", x, self.states)
+        if not check(self.structure, self.states, self.ports, state, float(t), values):
+            shown = ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.states, state, strict=True))
+            raise ModelError(f"the model cannot be evaluated at t = {t:.6g}, {shown}: the result is not finite")
+
+    @functools.cached_property
+    def descriptor(self) -> Descriptor:
+        """The equations, outputs and powers with the inputs inserted."""
+        s = self.structure
+        xdot = ca.SX.sym("xdot", self.n)
+        u = _inputs(s)
+        y = (s.B + s.P).T @ s.z + (s.S - s.N) @ u
+        residual = s.E @ xdot + s.r - (s.J - s.R) @ s.z - (s.B - s.P) @ u
+        effort = ca.vertcat(s.z, u)
+        # R alone has short expressions; P and S are rare
+        dissipated = ca.bilin(s.R, s.z, s.z) if not (s.P.nnz() or s.S.nnz()) else ca.bilin(s.W, effort, effort)
+        return Descriptor(
+            s.x, xdot, s.t, s.k, ca.densify(residual), s.H, dissipated, ca.dot(y, u), ca.densify(u), ca.densify(y)
+        )
+
+    @functools.cached_property
+    def _terms(self) -> dict[str, ca.Function]:
+        d = self.descriptor
+        at = [d.x, d.t, d.k]
+        functions = {name: ca.Function(name, at, [getattr(d, name)]) for name in _TERMS}
+        return functions | {"residual": ca.Function("residual", [d.x, d.xdot, d.t, d.k], [d.residual])}
+
+    def residual(self, x: Any, xdot: Any, t: Any, k: Any) -> Any:
+        """``E x' + r - (J - R) z - (B - P) u``, at numbers or expressions."""
+        return self._terms["residual"](x, xdot, t, k)
+
+    def stored(self, x: Any, t: Any, k: Any) -> Any:
+        """The Hamiltonian."""
+        return self._terms["stored"](x, t, k)
+
+    def dissipated(self, x: Any, t: Any, k: Any) -> Any:
+        """The power lost: ``(z, u)^T W (z, u)``, never negative."""
+        return self._terms["dissipated"](x, t, k)
+
+    def supplied(self, x: Any, t: Any, k: Any) -> Any:
+        """The power that comes in through the ports: ``y.u``."""
+        return self._terms["supplied"](x, t, k)
+
+    def output(self, x: Any, t: Any, k: Any) -> Any:
+        """The output y of all ports."""
+        return self._terms["y"](x, t, k)
+
+    @functools.cached_property
+    def conservative(self) -> bool:
+        """Nothing is dissipated or supplied."""
+        d = self.descriptor
+        return bool(ca.SX(d.dissipated).is_zero() and ca.SX(d.supplied).is_zero())
+
+    @property
+    def observables(self) -> Mapping[str, Any]:
+        """Powers, inputs and outputs, by name."""
+        d = self.descriptor
+        powers = {"dissipated_power": d.dissipated, "supplied_power": d.supplied}
+        return powers | ({"input": d.u, "output": d.y} if self.m else {})
+
+    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+        only(given, ("x0",), "port-Hamiltonian system")
+        x = initial_numbers("x0", given.get("x0"), self.n, "state")
+        return InitialState(t0, {"x": start_values(self, x, t0, k, project=project)})
+
+    def __repr__(self) -> str:
+        ports = f"port{'' if self.m == 1 else 's'} {' '.join(self.ports)}" if self.m else "no ports"
+        return f"<livens.PortHamiltonian: states {' '.join(self.states)}, {ports}>"
+
+
+_TERMS = ("stored", "dissipated", "supplied", "y")
+
+
+def _inputs(s: Structure) -> Any:
+    """The input of every port, zero where it is open."""
+    return ca.vertcat(ca.SX(0, 1), *(ca.SX(0) if law is None else law for law in s.laws))
+
+
+def _with_laws(structure: Structure, parameters: Parameters, ports: Sequence[str], u: Given) -> Structure:
+    """The structure with the input `u` on its open ports. An input that waits for itself is an algebraic loop."""
+    s = structure
+    y = ca.SX.sym("y", len(ports))
+    read = Reader({"x": m.symbols(s.x), "y": m.symbols(y), "t": m.Scalar(s.t), "k": Namespace(parameters.symbols(s.k))})
+    free = [i for i, law in enumerate(s.laws) if law is None]
+    law = ca.densify(read("u", u, (len(free),), "xytk"))
+    through = ca.sparsify(ca.jacobian(law, y)) @ ca.sparsify(s.S - s.N)[:, free]
+    if through.nnz():
+        # y = ... + (S - N) u: which input waits for which
+        i, j = int(through.sparsity().row()[0]), int(through.sparsity().get_col()[0])
+        raise ModelError(
+            f"algebraic loop: the input of port '{ports[free[i]]}' asks for an output that depends, through S - N, on "
+            f"the input of port '{ports[free[j]]}' at the same time; let it ask for x, or use interconnect"
+        )
+    # what is left of y in the law: outputs that no open input reaches
+    output = (s.B + s.P).T @ s.z + (s.S - s.N) @ _inputs(s)
+    law = ca.substitute(law, y, ca.densify(output))
+    laws = list(s.laws)
+    for i, port in enumerate(free):
+        laws[port] = law[i]
+    return replace(s, laws=tuple(laws))

@@ -1,0 +1,197 @@
+"""The structure of a port-Hamiltonian system, and whether it is one: the conditions of S002 def. 4.1 at a point."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.errors import ModelError
+from livens.expressions.graph.roundoff import UNIT, roundoff_bound
+
+#: What numbers typed or computed by the user may be off, relative to their size; what evaluating the expressions adds
+#: is bounded by running error analysis.
+TOLERANCE = 1e-12
+
+#: How many random states a structure is checked at.
+SAMPLES = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """The functions of a port-Hamiltonian system as expressions of the symbols x, t, k.
+
+    `laws` are the inputs of the ports as expressions of the same symbols; None where a port is open.
+    """
+
+    x: Any
+    t: Any
+    k: Any
+    H: Any
+    z: Any
+    E: Any
+    r: Any
+    J: Any
+    R: Any
+    B: Any
+    P: Any
+    S: Any
+    N: Any
+    laws: tuple[Any, ...]
+
+    @property
+    def Gamma(self) -> Any:
+        """``[[J, B], [-B^T, N]]``, skew."""
+        return ca.blockcat([[self.J, self.B], [-self.B.T, self.N]])
+
+    @property
+    def W(self) -> Any:
+        """``[[R, P], [P^T, S]]``, symmetric and positive semidefinite."""
+        return ca.blockcat([[self.R, self.P], [self.P.T, self.S]])
+
+    def matrices(self) -> list[Any]:
+        return [self.H, self.z, self.E, self.r, self.J, self.R, self.B, self.P, self.S, self.N]
+
+    @functools.cached_property
+    def _conditions(self) -> list[tuple[Any, Any]]:
+        """For each condition: what must vanish (W: be semidefinite), and the size of its terms."""
+        gradient, time = ca.gradient(self.H, self.x), ca.gradient(self.H, self.t)
+        return [
+            (self.Gamma + self.Gamma.T, ca.fabs(self.Gamma) + ca.fabs(self.Gamma.T)),
+            (self.W - self.W.T, ca.fabs(self.W) + ca.fabs(self.W.T)),
+            (self.W, ca.fabs(self.W)),
+            (gradient - self.E.T @ self.z, ca.fabs(gradient) + ca.fabs(self.E).T @ ca.fabs(self.z)),
+            (time - ca.dot(self.z, self.r), ca.fabs(time) + ca.dot(ca.fabs(self.z), ca.fabs(self.r))),
+        ]
+
+    @functools.cached_property
+    def conditions(self) -> ca.Function:
+        """Each condition and the size of its terms, at (x, t, k); last the energy."""
+        outputs = [ca.densify(e) for condition in self._conditions for e in condition]
+        return ca.Function("conditions", [self.x, self.t, self.k], [*outputs, self.H])
+
+    @functools.cached_property
+    def rounding(self) -> ca.Function:
+        """What evaluating each condition can be off. Long expressions: asked for only where there is a doubt."""
+        at = [self.x, self.t, self.k]
+        zero = [ca.SX.zeros(s.numel()) for s in at]
+        bounds = []
+        for gap, _ in self._conditions:
+            flat = ca.Function("gap", at, [ca.densify(ca.vec(gap))])
+            bounds.append(ca.reshape(UNIT * roundoff_bound(flat, at, zero), *gap.shape))
+        return ca.Function("rounding", at, bounds)
+
+
+def random_points(n: int) -> Iterator[tuple[np.ndarray, float]]:
+    """States and times at which a structure is looked at: half of them around zero, half of them positive."""
+    random = np.random.default_rng(7)
+    for i in range(SAMPLES):
+        x = random.uniform(-1.0, 1.0, n) if i % 2 else random.uniform(0.5, 1.5, n)
+        yield x, float(random.uniform(0.0, 1.0))
+
+
+def check_everywhere(structure: Structure, states: Sequence[str], ports: Sequence[str], k: np.ndarray) -> None:
+    """Check the structure at random states. States at which it cannot be evaluated are left out."""
+    if not sum(check(structure, states, ports, x, t, k) for x, t in random_points(len(states))):
+        raise ModelError(f"the model is not finite at any of {SAMPLES} random states between -1 and 1.5")
+
+
+def check(
+    structure: Structure, states: Sequence[str], ports: Sequence[str], x: np.ndarray, t: float, k: np.ndarray
+) -> bool:
+    """Check the structure at one point. False if it cannot be evaluated there; an error where it is violated."""
+    *numbers, energy = (np.array(value) for value in structure.conditions(x, t, k))
+    if not all(np.all(np.isfinite(value)) for value in (*numbers, energy)):
+        return False
+    gaps, allowed = numbers[::2], [_allowed(size) for size in numbers[1::2]]
+    if _violation(gaps, allowed, states, ports) is None:
+        return True
+    allowed = [a + np.array(bound) for a, bound in zip(allowed, structure.rounding(x, t, k), strict=True)]
+    violation = _violation(gaps, allowed, states, ports)
+    if violation is not None:
+        raise ModelError(f"{violation} at {_point(states, x, t)}")
+    return True
+
+
+def _violation(
+    gaps: list[np.ndarray], allowed: list[np.ndarray], states: Sequence[str], ports: Sequence[str]
+) -> str | None:
+    """The first condition that is violated, in words."""
+    n = len(states)
+    skew, symmetric, gradient, time = (_worst(gaps[i], allowed[i]) for i in (0, 1, 3, 4))
+    if skew is not None:
+        a, b = _entry(skew, n, "JBN"), _entry(skew[::-1], n, "JBN")
+        return f"{a[0]} is not skew: {a} + {b} is {gaps[0][skew]:.3g} instead of 0"
+    if symmetric is not None:
+        a, b = _entry(symmetric, n, "RPS"), _entry(symmetric[::-1], n, "RPS")
+        return f"{a[0]} is not symmetric: {a} - {b} is {gaps[1][symmetric]:.3g} instead of 0"
+    indefinite = _indefinite(gaps[2], allowed[2], states, ports)
+    if indefinite is not None:
+        return indefinite
+    if gradient is not None:
+        i = gradient[0]
+        return f"the gradient of H is not E^T z: entry {i} (dH/d{states[i]}) differs by {gaps[3][gradient]:.3g}"
+    return None if time is None else f"dH/dt is not z.r: it differs by {gaps[4][time]:.3g}"
+
+
+def _allowed(size: np.ndarray) -> np.ndarray:
+    """What given numbers may be off. Entries of a matrix such as ``A J A^T`` have rounding as large as their row."""
+    if size.shape[0] != size.shape[1]:
+        return TOLERANCE * size
+    largest = np.sqrt(size.max(axis=1, initial=0.0))
+    return TOLERANCE * size + 64 * UNIT * np.outer(largest, largest)
+
+
+def _worst(gap: np.ndarray, allowed: np.ndarray) -> tuple[int, int] | None:
+    excess = np.abs(gap) - allowed
+    if excess.max(initial=0.0) <= 0:
+        return None
+    i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    return int(i), int(j)
+
+
+def _indefinite(w: np.ndarray, allowed: np.ndarray, states: Sequence[str], ports: Sequence[str]) -> str | None:
+    n = len(states)
+    # errors of the entries, moved to the diagonal (Gershgorin); scaled, so that units do not matter
+    lifted = (w + w.T) / 2 + np.diag(allowed.sum(axis=1))
+    diagonal = np.diag(lifted)
+    if np.any(diagonal < 0):
+        i = int(np.argmin(diagonal))
+        return f"{_not_psd(i, n)}: {_entry((i, i), n, 'RPS')} is {w[i, i]:.3g}"
+    scale = np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    scaled = scale[:, None] * lifted * scale
+    values, vectors = np.linalg.eigh(scaled)
+    if not values.size or values[0] >= -1e-14 * values.size:
+        return None
+    worst = vectors[:, 0]
+    i, j = sorted(divmod(int(np.argmin(np.outer(worst, worst) * scaled)), values.size))  # what contributes most
+    direction = scale * worst / np.abs(scale * worst).max()
+    names = [*states, *(f"u[{port}]" for port in ports)]
+    along = ", ".join(f"{names[a]}: {direction[a]:.3g}" for a in np.flatnonzero(np.abs(direction) > 1e-3))
+    return (
+        f"{_not_psd(j, n)} because of {_entry((i, j), n, 'RPS')}: the power lost along the efforts ({along}) is "
+        f"{direction @ w @ direction:.3g}"
+    )
+
+
+def _not_psd(i: int, n: int) -> str:
+    return f"{'R' if i < n else 'W = [[R, P], [P^T, S]]'} is not positive semidefinite"
+
+
+def _entry(place: tuple[int, int], n: int, blocks: str) -> str:
+    """The name of an entry of an extended matrix in the blocks the user gave."""
+    i, j = place
+    if i < n and j < n:
+        return f"{blocks[0]}[{i}, {j}]"
+    if i >= n and j >= n:
+        return f"{blocks[2]}[{i - n}, {j - n}]"
+    return f"{blocks[1]}[{min(i, j)}, {max(i, j) - n}]"
+
+
+def _point(states: Sequence[str], x: np.ndarray, t: float) -> str:
+    shown = [f"{name} = {value:.6g}" for name, value in zip(states[:8], x[:8], strict=True)]
+    return ", ".join([*shown, *(["..."] if len(states) > 8 else []), f"t = {t:.6g}"])

@@ -1,0 +1,130 @@
+"""What follows from a System as a whole: sums over the elements and their derivatives, in q, v, p, t, k."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+
+from livens.errors import InputError, suggestion
+from livens.models.element import ElementModel
+from livens.models.model import View
+from livens.models.system import System
+
+#: Observables of the state alone.
+_EXPRESSIONS: dict[str, Callable[[Dynamics], Any]] = {
+    "kinetic_energy": lambda d: d.T,
+    "potential_energy": lambda d: d.V,
+    "total_energy": lambda d: d.T + d.V,
+    "generalized_energy": lambda d: ca.dot(d.p, d.v) - d.T + d.V,
+    "hamiltonian": lambda d: d.hamiltonian,
+    "constraint": lambda d: d.g,
+    "velocity_constraint": lambda d: d.velocity_constraint,
+}
+_MOMENTA = ("linear_momentum", "angular_momentum")
+OBSERVABLES = (*_EXPRESSIONS, *_MOMENTA)
+
+
+class Dynamics(View):
+    """Energies, momenta, constraints of a system and their derivatives, summed over the elements."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.T: Any
+        self.v: Any
+        self.p: Any
+        self.V: Any
+        self.g: Any
+        n = system.n
+        self.q, self.v, self.p = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("p", n)
+        self.t, self.k = ca.SX.sym("t"), ca.SX.sym("k", system.parameter_count)
+        parts: dict[ElementModel, ca.Function] = {}
+        self.T, self.V, self.R = ca.SX(0), ca.SX(0), ca.SX(0)
+        self.F, constraints = ca.SX.zeros(n), []
+        for model, index, where in zip(system.models, system.indices, system.parameter_indices, strict=True):
+            if model not in parts:
+                parts[model] = ca.Function(
+                    "element", [model.q, model.v, model.t, model.k], [model.T, model.V, model.R, model.F, model.g]
+                )
+            i = list(index)
+            T, V, R, F, g = parts[model](self.q[i], self.v[i], self.t, self.k[list(where)])
+            self.T, self.V, self.R = self.T + T, self.V + V, self.R + R
+            self.F[i] += F
+            constraints.append(g)
+        self.g = ca.vertcat(*constraints)
+        self.symbols = {"q": self.q, "v": self.v, "p": self.p}
+
+    # -- observables --------------------------------------------------------------------------------------------------
+    def expression(self, name: str) -> Any:
+        if name in _EXPRESSIONS:
+            return _EXPRESSIONS[name](self)
+        if name in self.system.symmetries or name in _MOMENTA:
+            return self.system.momentum_symmetry(name)(self.q).T @ self.p
+        raise InputError(f"unknown observable '{name}'{suggestion(str(name), {*OBSERVABLES, *self.names})}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*_EXPRESSIONS, *self.system.symmetries)
+
+    @property
+    def hamiltonian(self) -> Any:
+        """``p.M^-1 p/2 + V``, where it is defined."""
+        if not self.system.regular_augmented_mass:
+            raise InputError("the Hamiltonian is not defined: the mass matrix is singular; use 'generalized_energy'")
+        M = self.augmented_mass
+        if ca.depends_on(M, self.v):
+            raise InputError(
+                "the Hamiltonian is implemented for kinetic energies quadratic in v; use 'generalized_energy'"
+            )
+        return ca.dot(self.p, ca.solve(M, self.p)) / 2 + self.V
+
+    # -- derivatives --------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def G(self) -> Any:
+        return ca.jacobian(self.g, self.q)
+
+    @functools.cached_property
+    def fibre_derivative(self) -> Any:
+        """``p = dT/dv``."""
+        return ca.gradient(self.T, self.v)
+
+    @functools.cached_property
+    def augmented_mass(self) -> Any:
+        """The mass matrix, with ``a q q^T`` added for every unit quaternion: regular for rigid bodies (S004 eq. 140).
+
+        a is half the trace of the quaternion's block at the identity, which is 2 tr J.
+        """
+        M = ca.jacobian(self.fibre_derivative, self.v)
+        for four in self.system.quaternions:
+            i = list(four)
+            a = ca.substitute(ca.trace(M[i, i]), self.q[i], ca.DM([1, 0, 0, 0])) / 2
+            direction = ca.SX(self.system.n, 1)
+            direction[i] = self.q[i]
+            M = M + a * direction @ direction.T
+        return M
+
+    @functools.cached_property
+    def velocity_constraint(self) -> Any:
+        """The hidden constraint ``dg/dt = G v + dg/dt``."""
+        return ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
+
+    @functools.cached_property
+    def acceleration_system(self) -> tuple[Any, Any]:
+        """Matrix and right-hand side of ``M a + G^T lam = f, G a = -c`` for accelerations and multipliers."""
+        momentum = self.fibre_derivative
+        M = ca.jacobian(momentum, self.v)
+        force = ca.gradient(self.T - self.V, self.q) - ca.gradient(self.R, self.v) + self.F
+        force -= ca.jtimes(momentum, self.q, self.v)
+        hidden = self.velocity_constraint
+        bias = ca.jtimes(hidden, self.q, self.v) + ca.jacobian(hidden, self.t)
+        m = self.system.m
+        matrix = ca.vertcat(ca.horzcat(M, self.G.T), ca.horzcat(self.G, ca.SX(m, m)))
+        return matrix, ca.vertcat(force, -bias)
+
+
+@functools.lru_cache(maxsize=64)
+def dynamics(system: System) -> Dynamics:
+    """The dynamics of a system, derived once."""
+    return Dynamics(system)

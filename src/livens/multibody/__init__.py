@@ -1,0 +1,42 @@
+"""Rigid bodies and what acts on them, as elements of a system.
+
+A body is an `Element` that knows where its points are. Joints, springs and loads are elements too; they take points as
+``(body, X)`` with X in the body's own frame, or as a fixed point of space.
+
+>>> import livens as lv
+>>> from livens import bodies
+>>> rod = bodies.Inertia(1.0, [1 / 12, 0, 1 / 12])
+>>> a, b = bodies.quaternion_body("a", rod), bodies.quaternion_body("b", rod)
+>>> joint = bodies.spherical_joint((a, [0, 0.5, 0]), (b, [0, -0.5, 0]))
+>>> system = lv.System(bodies.coordinates([a, b]), elements=[a, b, joint, bodies.gravity(a), bodies.gravity(b)])
+>>> system.n, system.m, system.quaternions
+(14, 5, ((3, 4, 5, 6), (10, 11, 12, 13)))
+
+Which momenta an energy-momentum scheme conserves exactly depends on the coordinates. Points of bodies with directors
+(and particles) are linear in the coordinates: there, energy, linear and angular momentum are all exact. Points of
+quaternion bodies are not: when space turns, vectors turn by the full angle and quaternions by half of it, and no
+function that couples both is invariant and at most quadratic. Energy and linear momentum are exact there too, but
+angular momentum only as long as such bodies are coupled at their centres of mass or by `torsion_spring`; joints and
+springs at other points change it by errors of the scheme's order.
+"""
+
+from livens.multibody.bodies import (
+    Body,
+    coordinates,
+    director_body,
+    particle,
+    planar_body,
+    quaternion_body,
+    rotation_body,
+)
+from livens.multibody.contact import sphere_in_box, sphere_plane, sphere_sphere
+from livens.multibody.inertia import Inertia
+from livens.multibody.links import damper, rigid_link, spherical_joint, spring, torsion_spring
+from livens.multibody.loads import force, gravity, torque
+from livens.multibody.momenta import angular_momentum, linear_momentum
+
+__all__ = [
+    "Body", "Inertia", "angular_momentum", "coordinates", "damper", "director_body", "force", "gravity",
+    "linear_momentum", "particle", "planar_body", "quaternion_body", "rigid_link", "rotation_body", "sphere_in_box",
+    "sphere_plane", "sphere_sphere", "spherical_joint", "spring", "torque", "torsion_spring",
+]  # fmt: skip

@@ -1,0 +1,228 @@
+"""Rigid bodies: elements with kinetic energy and the constraints that keep them rigid, and their points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens import rotations as rot
+from livens.errors import InputError
+from livens.models.element import Element, through
+from livens.multibody.inertia import Inertia
+from livens.multibody.placement import Directors, Ground, Placement, Quaternion
+
+
+class Body(Element):
+    """A rigid body as an element of a system; its coordinates are called ``name.x`` and so on.
+
+    Points of the body are given in its own frame, whose origin may be anywhere. `reference` is the point of that frame
+    the coordinates refer to: the centre of mass, or the fixed point of a `rotation_body`.
+    """
+
+    def __init__(
+        self, name: str, placement: Placement, mass: float, centre: Any, reference: Any, **functions: Any
+    ) -> None:
+        super().__init__([f"{name}.{short}" for short in placement.names], name=name, **functions)
+        self.placement, self.mass = placement, float(mass)
+        self.centre, self.reference = np.asarray(centre, dtype=float), np.asarray(reference, dtype=float)
+
+    def state(
+        self, position: Any = None, orientation: Any = None, velocity: Any = None, omega: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates and velocities of the body in a given state of motion.
+
+        `position` and `velocity` are those of the centre of mass (a body with a fixed point has none to choose),
+        `orientation` is a unit quaternion (an angle in the plane), `omega` the spatial angular velocity.
+
+        >>> top = rotation_body("top", Inertia(1.0, [1, 1, 1]))
+        >>> top.state(omega=[0, 0, 2])[1].tolist()
+        [0.0, 0.0, 0.0, 1.0]
+        """
+        d = self.placement.dimension
+        still, no_turn = np.zeros(d), np.zeros(3 if d == 3 else 1)
+        if orientation is None:
+            R = np.eye(3)
+        elif d == 3:
+            R = rot.matrix(orientation)
+        else:
+            R = rot.matrix(rot.from_axis_angle([0, 0, 1], orientation))
+        q = self.placement.coordinates(still if position is None else np.asarray(position, dtype=float), R)
+        omega = no_turn if omega is None else np.asarray(omega, dtype=float)
+        return q, self.placement.rates(q, still if velocity is None else np.asarray(velocity, dtype=float), omega)
+
+
+def coordinates(bodies: Sequence[Body]) -> list[str]:
+    """The coordinates of a system of bodies, one body after the other.
+
+    >>> coordinates([particle("a", 1.0), particle("b", 1.0, dimension=2)])
+    ['a.x', 'a.y', 'a.z', 'b.x', 'b.y']
+    """
+    return [str(name) for body in bodies for name in body.coordinates]
+
+
+# -- quaternions ------------------------------------------------------------------------------------------------------
+# The kinetic energy goes through the convective angular velocity, which no rotation of space changes (S004 eq. 54):
+# energy-momentum schemes then conserve angular momentum (87)-(92).
+def _turning(w: Any, k: Any) -> Any:
+    return 0.5 * m.dot(w, k.inertia @ w)
+
+
+def _moving_and_turning(w: Any, k: Any) -> Any:
+    return 0.5 * k.mass * m.dot(w[:3], w[:3]) + 0.5 * m.dot(w[3:], k.inertia @ w[3:])
+
+
+_rotation_energy = through(lambda q, v: rot.convective_velocity(q, v), _turning)
+_body_energy = through(lambda q, v: [*v[:3], *rot.convective_velocity(q[3:], v[3:])], _moving_and_turning)
+
+
+def _unit(q: Any) -> Any:
+    """(30)"""
+    return [0.5 * (m.dot(q[-4:], q[-4:]) - 1)]
+
+
+def rotation_body(name: str, inertia: Inertia) -> Body:
+    """A body that turns about the origin of its frame, which is fixed in the origin of space: a unit quaternion.
+
+    The mass matrix ``4 G(q)^T J G(q)`` is singular (S004 eq. 46).
+
+    >>> rotation_body("top", Inertia(1.0, [1, 1, 1], centre=[0, 0, 2])).parameters.values["inertia"].tolist()
+    [[5.0, 0.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    return Body(
+        name, Quaternion(fixed=True), inertia.mass, inertia.centre, np.zeros(3),
+        kinetic=_rotation_energy, constraints=_unit, parameters=dict(inertia=inertia.about(np.zeros(3))),
+        constraint_names=["|q| = 1"], quaternions=[(0, 1, 2, 3)],
+    )  # fmt: skip
+
+
+def _plain_energy(q: Any, v: Any, k: Any) -> Any:
+    return _moving_and_turning([*v[:3], *rot.convective_velocity(q[3:], v[3:])], k)
+
+
+def quaternion_body(name: str, inertia: Inertia, equivariant: bool = True) -> Body:
+    """A free body: the position of its centre of mass and a unit quaternion.
+
+    If its energy is `equivariant`, energy-momentum schemes conserve angular momentum, unless joints off the centre of
+    mass change it. With such joints they are unstable (docs/notes.md): then better give the energy as a plain function
+    of q and v, by ``equivariant=False``.
+
+    >>> quaternion_body("bar", Inertia(1.0, [1, 1, 1])).coordinates
+    ('bar.x', 'bar.y', 'bar.z', 'bar.q0', 'bar.q1', 'bar.q2', 'bar.q3')
+    """
+    return Body(
+        name, Quaternion(), inertia.mass, inertia.centre, inertia.centre,
+        kinetic=_body_energy if equivariant else _plain_energy, constraints=_unit,
+        parameters=dict(mass=inertia.mass, inertia=inertia.tensor),
+        constraint_names=["|q| = 1"], quaternions=[(3, 4, 5, 6)],
+    )  # fmt: skip
+
+
+# -- directors --------------------------------------------------------------------------------------------------------
+def _director_energy(v: Any, k: Any) -> Any:
+    """S001 (60), for directors that need not be principal axes."""
+    rates = v[3:].reshape(3, 3)
+    turning = sum(k.euler[i, j] * m.dot(rates[i], rates[j]) for i in range(3) for j in range(3))
+    return 0.5 * k.mass * m.dot(v[:3], v[:3]) + 0.5 * turning
+
+
+def _orthonormal(q: Any) -> Any:
+    """S001 (61)"""
+    d1, d2, d3 = q[3:6], q[6:9], q[9:12]
+    return [
+        *(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3),
+    ]  # fmt: skip
+
+
+def director_body(name: str, inertia: Inertia) -> Body:
+    """A free body: the position of its centre of mass and three directors; the mass matrix is constant (S001 5.1).
+
+    >>> len(director_body("bar", Inertia(1.0, [1, 1, 1])).coordinates)
+    12
+    """
+    return Body(
+        name, Directors(3, 3), inertia.mass, inertia.centre, inertia.centre,
+        kinetic=_director_energy, constraints=_orthonormal,
+        parameters=dict(mass=inertia.mass, euler=inertia.euler_tensor),
+        constraint_names=["|d1| = 1", "|d2| = 1", "|d3| = 1", "d1.d2 = 0", "d1.d3 = 0", "d2.d3 = 0"],
+    )  # fmt: skip
+
+
+def _planar_energy(v: Any, k: Any) -> Any:
+    """S001 (71): half the moment of inertia belongs to each director."""
+    return 0.5 * k.mass * m.dot(v[:2], v[:2]) + 0.25 * k.moment * m.dot(v[2:], v[2:])
+
+
+def _planar_orthonormal(q: Any) -> Any:
+    """S001 (73)"""
+    d1, d2 = q[2:4], q[4:6]
+    return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
+
+
+def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0)) -> Body:
+    """A free body in the plane: the position of its centre of mass and two directors (S001 5.2).
+
+    `moment` is the moment of inertia about the centre of mass.
+
+    >>> planar_body("bar", 1.0, 1 / 12).coordinates
+    ('bar.x', 'bar.y', 'bar.d1x', 'bar.d1y', 'bar.d2x', 'bar.d2y')
+    """
+    _positive("mass", mass)
+    _positive("moment", moment)
+    return Body(
+        name, Directors(2, 2), mass, centre, centre, kinetic=_planar_energy, constraints=_planar_orthonormal,
+        parameters=dict(mass=mass, moment=moment), constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"],
+    )  # fmt: skip
+
+
+# -- particles --------------------------------------------------------------------------------------------------------
+def _particle_energy(v: Any, k: Any) -> Any:
+    return 0.5 * k.mass * m.dot(v, v)
+
+
+def particle(name: str, mass: float, dimension: int = 3) -> Body:
+    """A point with mass, in space or in the plane.
+
+    >>> particle("a", 2.0).coordinates
+    ('a.x', 'a.y', 'a.z')
+    """
+    _positive("mass", mass)
+    origin = np.zeros(dimension)
+    return Body(
+        name, Directors(dimension, 0), mass, origin, origin, kinetic=_particle_energy, parameters=dict(mass=mass)
+    )
+
+
+def _positive(name: str, value: float) -> None:
+    if not (np.isfinite(value) and value > 0):
+        raise InputError(f"{name} must be greater than 0, got {value!r}")
+
+
+# -- points -----------------------------------------------------------------------------------------------------------
+class Point:
+    """A point of a body, or of space: what a joint, a spring or a force is attached to.
+
+    The reference point of a body that translates moves like a particle: then only its position takes part, unless the
+    `whole` body is asked for.
+    """
+
+    def __init__(self, given: Any, whole: bool = False) -> None:
+        if isinstance(given, tuple) and given and isinstance(given[0], Body):
+            body, X = given
+            X = np.asarray(X, dtype=float)
+            d = body.placement.dimension
+            if X.shape != (d,) or not np.all(np.isfinite(X)):
+                raise InputError(f"a point of '{body.name}' must be {d} numbers in its frame, got {given[1]!r}")
+            self.name, self.lever = body.name, X - body.reference
+            self.placement: Placement = body.placement
+            self.coordinates = body.coordinates
+            if body.placement.translates and not whole and not self.lever.any():
+                self.placement, self.coordinates = Directors(d, 0), body.coordinates[:d]
+        else:
+            X = np.asarray(given, dtype=float)
+            if X.shape not in ((2,), (3,)) or not np.all(np.isfinite(X)):
+                raise InputError(f"a point is (body, X) or two or three numbers in space, got {given!r}")
+            self.name, self.lever = "ground", X
+            self.placement, self.coordinates = Ground(len(X)), ()

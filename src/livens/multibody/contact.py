@@ -1,0 +1,144 @@
+"""Contacts of spheres, by penalty: with each other, with planes, with the walls of a box."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError
+from livens.models.element import ModelFunction
+from livens.models.penalty import Contact
+from livens.multibody.bodies import Point
+from livens.multibody.placement import Placement
+
+
+# Each geometry is two functions: invariants of the coordinates, and the gaps they say. Both are made once for each
+# kind of placement, so that contacts of one kind share their derivatives and compiled code.
+@functools.cache
+def _distance(a: Placement, b: Placement) -> ModelFunction:
+    """As for springs: through the square of the distance, where it is at most quadratic."""
+    linear, n = a.linear and b.linear, len(a.names)
+
+    def invariants(q: Any, k: Any) -> Any:
+        x = a.point(q[:n], k.X) - b.point(q[n:], k.Y)
+        return [m.dot(x, x)] if linear else x
+
+    return invariants
+
+
+def _gap_of_square(w: Any, k: Any) -> Any:
+    return [m.sqrt(w[0]) - k.reach]
+
+
+def _gap_of_vector(w: Any, k: Any) -> Any:
+    return [m.norm(w) - k.reach]
+
+
+def sphere_sphere(
+    first: Any, radius: float, second: Any, other_radius: float, *, stiffness: float, law: str = "linear",
+    damping: float = 0.0,
+) -> Contact:  # fmt: skip
+    """Two spheres about points of bodies (or one about a point of space) push each other apart where they overlap.
+
+    >>> from livens.bodies import particle
+    >>> a, b = particle("a", 1.0), particle("b", 1.0)
+    >>> sphere_sphere((a, [0, 0, 0]), 0.1, (b, [0, 0, 0]), 0.1, stiffness=1e4, law="hertz").name
+    'contact a-b'
+    """
+    a, b = Point(first), Point(second)
+    name = f"contact {a.name}-{b.name}"
+    if a.placement.dimension != b.placement.dimension:
+        raise InputError(f"{name}: one point is in space, the other in the plane")
+    if not (a.coordinates or b.coordinates):
+        raise InputError(f"{name}: one of the two points must belong to a body")
+    reach = _radius(name, radius) + _radius(name, other_radius)
+    linear = a.placement.linear and b.placement.linear
+    return Contact(
+        [*a.coordinates, *b.coordinates], _distance(a.placement, b.placement),
+        _gap_of_square if linear else _gap_of_vector, stiffness=stiffness, law=law, damping=damping, name=name,
+        parameters=dict(X=a.lever, Y=b.lever, reach=reach),
+    )  # fmt: skip
+
+
+@functools.cache
+def _height(a: Placement) -> ModelFunction:
+    return lambda q, k: [m.dot(k.normal, a.point(q, k.X) - k.origin)]
+
+
+def _gap_of_height(w: Any, k: Any) -> Any:
+    return [w[0] - k.reach]
+
+
+def sphere_plane(
+    point: Any, radius: float, origin: Any, normal: Any, *, stiffness: float, law: str = "linear", damping: float = 0.0
+) -> Contact:
+    """A plane through `origin` pushes a sphere to the side its `normal` shows to.
+
+    >>> from livens.bodies import particle
+    >>> ground = sphere_plane((particle("a", 1.0), [0, 0, 0]), 0.1, [0, 0, 0], [0, 0, 1], stiffness=1e4)
+    """
+    a = Point(point)
+    name = f"contact {a.name}-plane"
+    where, along = (_vector(name, word, x, a) for word, x in (("origin", origin), ("normal", normal)))
+    length = np.linalg.norm(along)
+    if length == 0:
+        raise InputError(f"{name}: the normal must not be zero")
+    return Contact(
+        _moving(name, a), _height(a.placement), _gap_of_height, stiffness=stiffness, law=law, damping=damping,
+        name=name, parameters=dict(X=a.lever, origin=where, normal=along / length, reach=_radius(name, radius)),
+    )  # fmt: skip
+
+
+@functools.cache
+def _place(a: Placement) -> ModelFunction:
+    return lambda q, k: a.point(q, k.X)
+
+
+def _gaps_of_walls(w: Any, k: Any) -> Any:
+    return [*(w - k.lower - k.reach), *(k.upper - k.reach - w)]
+
+
+def sphere_in_box(
+    point: Any, radius: float, lower: Any, upper: Any, *, stiffness: float, law: str = "linear", damping: float = 0.0
+) -> Contact:
+    """A sphere within a box with the corners `lower` and `upper`: every wall pushes it inwards.
+
+    >>> from livens.bodies import particle
+    >>> ball = particle("ball", 1.0, dimension=2)
+    >>> walls = sphere_in_box((ball, [0, 0]), 0.1, [0, 0], [1, 1], stiffness=1e4)
+    """
+    a = Point(point)
+    name = f"contact {a.name}-box"
+    low, high = (_vector(name, word, x, a) for word, x in (("lower", lower), ("upper", upper)))
+    reach = _radius(name, radius)
+    if not np.all(high - low > 2 * reach):
+        raise InputError(
+            f"{name}: a sphere of radius {reach:g} does not fit between {low.tolist()} and {high.tolist()}"
+        )
+    return Contact(
+        _moving(name, a), _place(a.placement), _gaps_of_walls, stiffness=stiffness, law=law, damping=damping,
+        name=name, parameters=dict(X=a.lever, lower=low, upper=high, reach=reach),
+    )  # fmt: skip
+
+
+def _moving(name: str, point: Point) -> Any:
+    if not point.coordinates:
+        raise InputError(f"{name}: the sphere must belong to a body")
+    return point.coordinates
+
+
+def _radius(name: str, radius: float) -> float:
+    """A point is a sphere of radius zero."""
+    if not (np.isfinite(radius) and radius >= 0):
+        raise InputError(f"{name}: the radius must not be negative, got {radius!r}")
+    return float(radius)
+
+
+def _vector(name: str, word: str, given: Any, point: Point) -> np.ndarray:
+    numbers, d = np.asarray(given, dtype=float), point.placement.dimension
+    if numbers.shape != (d,) or not np.all(np.isfinite(numbers)):
+        raise InputError(f"{name}: {word} must be {d} numbers, got {given!r}")
+    return numbers

@@ -1,0 +1,1 @@
+from livens.models.port_hamiltonian import *

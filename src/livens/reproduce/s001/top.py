@@ -1,0 +1,178 @@
+"""Figures 3 to 10 of S001: steady precession of a top with directors, by the variational integrator."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from livens import problems
+from livens.errors import IntegrationError
+from livens.plot.curves import curve, time_axis
+from livens.plot.style import COLUMN, GREY, PALETTE, house_style, legend, new_figure
+from livens.reproduce import panels
+from livens.reproduce.core import Claim, figure
+from livens.reproduce.measure import above, below, constant, constraints_hold, limit, no_trend, of_order, run
+from livens.results.result import Result
+from livens.run.simulate import simulate
+
+_HEIGHT = 0.0375
+_SCHEMES = ("ggl-variational", "symplectic-euler", "ggl-classic")
+_STEPS = tuple(2e-4 / 2**i for i in range(6))
+_GROUPS = {"$|d_i| = 1$": (0, 1, 2), "$d_i \\cdot d_j = 0$": (3, 4, 5), "tip": (6, 7, 8)}
+
+
+def _top(scheme: str = "ggl-variational") -> Result:
+    """A run, or what there is of it until it breaks down."""
+    try:
+        return run("gyroscopic-top", scheme, 0.002, 2.0)
+    except IntegrationError as error:
+        if scheme == "ggl-variational" or error.result is None:
+            raise
+        return error.result
+
+
+def _momenta(result: Result) -> np.ndarray:
+    """Angular momentum about the tip: centre and directors, each with its momentum."""
+    parts = [np.cross(result.q[:, i : i + 3], result.p[:, i : i + 3]) for i in (0, 3, 6, 9)]
+    return np.asarray(sum(parts))
+
+
+@figure("S001", 3, "Energies of the top")
+@house_style()
+def energies() -> tuple[Figure, list[Claim]]:
+    result = _top()
+    picture, axes = panels.one()
+    panels.energies(axes, result, "hamiltonian", "$H$")
+    H = result.observe("hamiltonian")
+    claims = [
+        below("H stays near its start (largest deviation, relative).", float(np.abs(H / H[0] - 1).max()), 1e-3),
+        no_trend("H does not drift.", result.t, H, "J"),
+    ]
+    return panels.said(picture, result), claims
+
+
+@figure("S001", 4, "Angular momentum of the top")
+@house_style()
+def angular_momentum() -> tuple[Figure, list[Claim]]:
+    result = _top()
+    picture, axes = panels.one()
+    momenta = _momenta(result)
+    for i in range(3):
+        curve(axes, result.t, momenta[:, i], label=f"$L_{i + 1}$", color=PALETTE[i])
+    axes.set_ylabel("angular momentum (kg m$^2$/s)")
+    time_axis(axes, result)
+    legend(axes)
+    change = float(np.abs(momenta[:, 2] - momenta[0, 2]).max())
+    # roundings of all steps add up like a random walk
+    claims = [
+        below("L3 is constant over the whole run.", change, limit(result, "L3") * np.sqrt(len(result.t)), "kg m^2/s"),
+        above("Gravity changes the other components.", float(np.ptp(momenta[:, :2], axis=0).min()), 0.01, "kg m^2/s"),
+    ]
+    return panels.said(picture, result), claims
+
+
+@figure(
+    "S001", 5, "Changes of the Hamiltonian of the top",
+    note="Besides the increments of the variational integrator, the deviation of H from its start is shown for three "
+    "schemes. The same one-step idea on the classical GGL equations gains energy until no step can be solved any "
+    "more; symplectic Euler, whose velocities do not satisfy the hidden constraints, is off by a constant amount "
+    "from its first step on.",
+)  # fmt: skip
+@house_style()
+def hamiltonian() -> tuple[Figure, list[Claim]]:
+    result = _top()
+    picture, left, right = panels.two()
+    steps = result.observe("hamiltonian", increments=True)
+    curve(left, result.t[1:], steps, color=PALETTE[0], linewidth=0.7)
+    left.set_ylabel("$H_{n+1} - H_n$ (J)")
+    time_axis(left, result)
+    far = {}
+    for i, scheme in enumerate(_SCHEMES):
+        found = _top(scheme)
+        H = found.observe("hamiltonian")
+        far[scheme] = np.abs(H / H[0] - 1)
+        right.semilogy(found.t[1:], far[scheme][1:], color=PALETTE[i], linewidth=0.8, label=scheme)
+    right.set_ylabel("$|H - H_0|/H_0$")
+    time_axis(right, result)
+    legend(right)
+    claims = [
+        above("The variational integrator does not conserve H exactly,", float(np.abs(steps).max()), 1e-9, "J"),
+        below("but its error is bounded (relative to H).", float(far["ggl-variational"].max()), 1e-3),
+        above("The classical GGL scheme gains energy (relative to H).", float(far["ggl-classic"].max()), 0.1),
+    ]
+    return panels.said(picture, result, "and two others"), claims
+
+
+@figure("S001", 6, "Changes of the angular momentum of the top about the vertical")
+@house_style()
+def momentum_increments() -> tuple[Figure, list[Claim]]:
+    result = _top()
+    picture, axes = panels.one()
+    panels.increments(axes, result, "L3", r"$|\Delta L_3|$ (kg m$^2$/s)")
+    return panels.said(picture, result), [constant("Increments of L3 are round-off.", result, "L3", "kg m^2/s")]
+
+
+@figure("S001", 7, "Constraints of the top on configuration level")
+@house_style()
+def constraints() -> tuple[Figure, list[Claim]]:
+    result = _top()
+    picture, axes = panels.one()
+    panels.violations(axes, result, "constraint", _GROUPS, r"max $|g_k|$ (1 or m)")
+    return panels.said(picture, result), [constraints_hold("All nine constraints hold to round-off.", result)]
+
+
+@figure("S001", 8, "Constraints of the top on velocity level")
+@house_style()
+def hidden() -> tuple[Figure, list[Claim]]:
+    result = _top()
+    picture, axes = panels.one()
+    panels.violations(axes, result, "velocity_constraint", _GROUPS, r"max $|\mathrm{d}g_k/\mathrm{d}t|$ (1/s or m/s)")
+    values = np.abs(result.observe("velocity_constraint"))
+    claims = [
+        above("Those of the directors do not hold at the ends of steps,", float(values[:, :6].max()), 1e-6, "1/s"),
+        below(
+            "those of the tip do, as they are linear.",
+            float(values[:, 6:].max()),
+            limit(result, "velocity_constraint"),
+            "m/s",
+        ),
+    ]
+    euler = float(np.abs(_top("symplectic-euler").observe("velocity_constraint")).max())
+    text = "Their violation is smaller than without them in the scheme (symplectic Euler, ratio)."
+    claims.append(below(text, float(values.max()) / euler, 0.1))
+    return panels.said(picture, result), claims
+
+
+@figure("S001", 9, "Convergence of the height of the centre of mass")
+@house_style()
+def convergence() -> tuple[Figure, list[Claim]]:
+    problem = problems.load("gyroscopic-top")
+    errors = {}
+    for scheme in _SCHEMES:
+        ends = [simulate(problem, scheme=scheme, h=h, t_end=0.001, progress=False).q[-1, 2] for h in _STEPS]
+        errors[scheme] = [abs(float(end) / _HEIGHT - 1) for end in ends]
+    picture = new_figure(COLUMN, 2.8)
+    panels.orders(picture.add_subplot(), _STEPS, errors, 1, r"relative error of $\varphi_3$")
+    picture.suptitle("gyroscopic-top, t = 0.001 s", x=0.01, ha="left", color=GREY)
+    claims = [of_order(f"{scheme} is of order 1.", 1, _STEPS, values) for scheme, values in errors.items()]
+    return picture, claims
+
+
+@figure("S001", 10, "Height of the centre of mass")
+@house_style()
+def height() -> tuple[Figure, list[Claim]]:
+    result = _top()
+    picture, axes = panels.one()
+    axes.axhline(_HEIGHT, color=PALETTE[7], linewidth=2.5, alpha=0.5, label="exact")
+    curve(axes, result.t, result.q[:, 2], color=PALETTE[0], label="ggl-variational", linewidth=0.8)
+    axes.set_ylabel(r"$\varphi_3$ (m)")
+    time_axis(axes, result)
+    legend(axes)
+    away = result.q[:, 2] / _HEIGHT - 1
+    claims = [
+        below("The height stays near the exact one (largest relative error).", float(np.abs(away).max()), 0.1),
+        above("It goes above it", float(away.max()), 1e-6),
+        above("and below it.", float(-away.min()), 1e-6),
+        no_trend("It does not drift.", result.t, result.q[:, 2], "m"),
+    ]
+    return panels.said(picture, result), claims

@@ -1,0 +1,179 @@
+"""Figures 1.1 and 2.7 to 2.10 of S003: the pendulum by implicit and by symplectic Euler."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.integrate import solve_ivp
+from scipy.special import ellipk
+
+from livens import problems
+from livens.plot.curves import curve, time_axis
+from livens.plot.style import COLUMN, GREY, PALETTE, house_style, legend, new_figure
+from livens.reproduce import panels
+from livens.reproduce.core import Claim, figure
+from livens.reproduce.measure import above, below, between, no_trend, of_order, run
+from livens.reproduce.s003.runs import headed
+from livens.results.result import Result
+
+_H = 0.1
+_PERIOD = 4 * float(ellipk(0.5))  # released at rest from the horizontal
+_SCHEMES = {"implicit-euler": "implicit Euler", "symplectic-euler": "symplectic Euler"}
+_T_END = 30.0  # about four periods
+_HEAD = f"nonlinear-pendulum, h = {_H:g} s"
+
+
+def _swing(scheme: str, t_end: float = _T_END, h: float = _H) -> Result:
+    return run("nonlinear-pendulum", scheme, h, t_end)
+
+
+def _exact(t: np.ndarray) -> np.ndarray:
+    """(q, p) at all times."""
+    reference = problems.load("nonlinear-pendulum").reference
+    assert reference is not None
+    return np.array([np.concatenate([there["q"], there["v"]]) for there in map(reference, t)])
+
+
+def _energy(result: Result) -> np.ndarray:
+    """Above the lowest position, where the pendulum has 1 at the start."""
+    return np.asarray(result.observe("hamiltonian") + 1)
+
+
+def _modified(result: Result) -> np.ndarray:
+    """The energy that symplectic Euler (p first) conserves up to O(h^2): ``H - h/2 H_q H_p``."""
+    q, p = result.q[:, 0], result.p[:, 0]
+    return np.asarray(_energy(result) - result.facts.h / 2 * p * np.sin(q))
+
+
+@figure(
+    "S003", "1.1", "Position of a pendulum, by a general-purpose and by a geometric integrator", quick=True,
+    note="The step is taken from 2.9.6. The horizontal position is drawn against time, with the exact one in grey.",
+)  # fmt: skip
+@house_style()
+def position() -> tuple[Figure, list[Claim]]:
+    picture, *both = panels.two()
+    times = np.linspace(0, 2 * _PERIOD, 400)
+    kept = {}
+    for i, (axes, (scheme, words)) in enumerate(zip(both, _SCHEMES.items(), strict=True)):
+        result = _swing(scheme, 2 * _PERIOD)
+        curve(axes, times, np.sin(_exact(times)[:, 0]), color=GREY, linewidth=0.6, linestyle="--", label="exact")
+        axes.plot(result.t, np.sin(result.q[:, 0]), color=PALETTE[1 - i], marker=".", markersize=2.5, label=words)
+        axes.set_ylabel("horizontal position (m)")
+        time_axis(axes, result)
+        legend(axes)
+        kept[scheme] = float(_energy(result)[-1])
+    claims = [
+        below("Implicit Euler has less than half of the energy after two periods,", kept["implicit-euler"], 0.5),
+        between("symplectic Euler all of it.", kept["symplectic-euler"], 0.99, 1.01),
+    ]
+    return headed(picture, _HEAD), claims
+
+
+@figure("S003", "2.7", "Phase diagram of the pendulum", quick=True)
+@house_style()
+def phase_diagram() -> tuple[Figure, list[Claim]]:
+    picture = new_figure(COLUMN, 3.2)
+    axes = picture.add_subplot()
+    q = np.linspace(-np.pi / 2, np.pi / 2, 2001)
+    p = np.sqrt(2 * np.maximum(np.cos(q), 0))
+    axes.plot(np.r_[q, q[::-1]], np.r_[p, -p], color=GREY, linewidth=1.2, label="exact")
+    for i, (scheme, words) in enumerate(_SCHEMES.items()):
+        result = _swing(scheme)
+        axes.plot(
+            result.q[:, 0], result.p[:, 0], color=PALETTE[1 - i], marker=".", markersize=2.5, linewidth=0.5, label=words
+        )
+    axes.set_xlabel("$q$")
+    axes.set_ylabel("$p$ (1/s)")
+    axes.set_aspect("equal")
+    legend(axes)
+    steps = [0.2 / 2**i for i in range(5)]
+    swings = {h: _swing("symplectic-euler", _T_END, h) for h in steps}
+    off, kept = (
+        [float(np.abs(f(result) - f(result)[0]).max()) for result in swings.values()] for f in (_energy, _modified)
+    )
+    implicit = _energy(_swing("implicit-euler"))
+    claims = [
+        below("Symplectic Euler stays near the exact curve (largest change of H),", off[1], 0.1, "J"),
+        above("implicit Euler leaves it.", float(np.abs(implicit - implicit[0]).max()), 0.5, "J"),
+        of_order("The distance of symplectic Euler from the curve H = const is O(h),", 1, steps, off),
+        of_order("that from the curve H - h/2 H_q H_p = const of a modified Hamiltonian is O(h^2).", 2, steps, kept),
+    ]
+    return headed(picture, _HEAD), claims
+
+
+@figure("S003", "2.8", "Energy of the pendulum", quick=True)
+@house_style()
+def energy() -> tuple[Figure, list[Claim]]:
+    picture, axes = panels.one()
+    for i, (scheme, words) in enumerate(_SCHEMES.items()):
+        result = _swing(scheme)
+        curve(axes, result.t, _energy(result), color=PALETTE[1 - i], label=words)
+    axes.axhline(1.0, color=GREY, linewidth=0.6, linestyle="--", label="exact")
+    axes.set_ylabel("$H + 1$ (J)")
+    time_axis(axes, _swing("implicit-euler"))
+    legend(axes)
+    short, long = (_swing("symplectic-euler", t_end) for t_end in (_T_END, 10 * _T_END))
+    lost = np.diff(_energy(_swing("implicit-euler")))
+    claims = [
+        no_trend("The energy of symplectic Euler does not drift,", short.t, _energy(short), "J"),
+        no_trend(f"and not in ten times as long ({10 * _T_END:g} s) either.", long.t, _energy(long), "J"),
+        below("Implicit Euler loses energy in every step (largest change of one).", float(lost.max()), 0.0, "J"),
+        below("At the end it has lost almost all (what is left).", float(1 + lost.sum()), 0.2, "J"),
+    ]
+    return headed(picture, _HEAD), claims
+
+
+@figure("S003", "2.9", "Global errors for the pendulum", quick=True)
+@house_style()
+def global_error() -> tuple[Figure, list[Claim]]:
+    picture, axes = panels.one()
+    errors = {}
+    for i, (scheme, words) in enumerate(_SCHEMES.items()):
+        result = _swing(scheme)
+        errors[scheme] = np.linalg.norm(np.hstack([result.q, result.p]) - _exact(result.t), axis=1)
+        curve(axes, result.t, errors[scheme], color=PALETTE[1 - i], label=words)
+    axes.set_ylabel("global error")
+    time_axis(axes, _swing("implicit-euler"))
+    legend(axes)
+    claims = []
+    for words, until in (("two periods", 2 * _PERIOD), ("the run", _T_END)):
+        early = _swing("implicit-euler").t <= until
+        ratio = float(errors["implicit-euler"][early].max() / errors["symplectic-euler"][early].max())
+        claims.append(above(f"Largest error of implicit over that of symplectic Euler, over {words}.", ratio, 5.0))
+    return headed(picture, _HEAD), claims
+
+
+@functools.cache
+def _local_errors(scheme: str) -> np.ndarray:
+    """What every step is off from the exact flow, along the scheme's own trajectory."""
+    result = _swing(scheme)
+    z = np.hstack([result.q, result.p])
+    whole = np.isclose(np.diff(result.t), _H, rtol=1e-9)  # the last step may be cut
+    start, end = z[:-1][whole], z[1:][whole]
+    n = len(start)
+    found = solve_ivp(
+        lambda t, y: np.r_[y[n:], -np.sin(y[:n])], (0, _H), start.T.ravel(), method="DOP853", rtol=1e-13, atol=1e-13
+    )
+    return np.asarray(np.linalg.norm(end - found.y[:, -1].reshape(2, n).T, axis=1))
+
+
+@figure("S003", "2.10", "Local errors for the pendulum", quick=True)
+@house_style()
+def local_error() -> tuple[Figure, list[Claim]]:
+    picture, axes = panels.one()
+    for i, (scheme, words) in enumerate(_SCHEMES.items()):
+        values = _local_errors(scheme)
+        curve(axes, _H * np.arange(1, len(values) + 1), values, color=PALETTE[1 - i], label=words)
+    axes.set_ylabel("local error")
+    time_axis(axes, _swing("implicit-euler"))
+    legend(axes)
+    two = int(2 * _PERIOD / _H)
+    implicit, symplectic = (_local_errors(scheme)[:two] for scheme in _SCHEMES)
+    text = "Over two periods the mean local errors are of the same size (implicit over symplectic Euler),"
+    claims = [
+        between(text, float(implicit.mean() / symplectic.mean()), 1 / 3, 3),
+        between("and so are the largest.", float(implicit.max() / symplectic.max()), 1 / 3, 3),
+    ]
+    return headed(picture, _HEAD), claims

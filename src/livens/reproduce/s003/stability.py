@@ -1,0 +1,153 @@
+"""Figure 2 of paper V in S003: for which steps the semi-explicit scheme is stable."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from livens.models.hamiltonian.model import Force, Hamiltonian
+from livens.plot.style import GREY, PAGE, PALETTE, house_style, new_figure
+from livens.reproduce.core import Claim, figure
+from livens.reproduce.measure import above, below
+from livens.reproduce.s003.runs import headed
+from livens.run.simulate import simulate
+
+_ALPHAS = (0.25, 0.5, 0.75)
+
+
+#: So many oscillators are integrated side by side.
+_MANY = 32
+_NAMES = ("k_A", "c_A", "k_B", "c_B")
+
+
+@functools.cache
+def _oscillators() -> Hamiltonian:
+    """Oscillators ``q'' = -(k_A + k_B) q - (c_A + c_B) v``, with A expensive and B cheap."""
+    return Hamiltonian(
+        [f"q{i}" for i in range(_MANY)],
+        kinetic=lambda p: 0.5 * (p @ p),
+        forces=[
+            Force(lambda q, v, k: -k.k_A * q - k.c_A * v, expensive=True),
+            Force(lambda q, v, k: -k.k_B * q - k.c_B * v),
+        ],
+        parameters={name: np.zeros(_MANY) for name in _NAMES},
+    )
+
+
+def growth(alpha: float, beta: float, **values: Any) -> np.ndarray:
+    """Eigenvalues of one step of size 1 of `semi-explicit:alpha,beta`, for arrays of k_A, c_A, k_B and c_B.
+
+    They are those of the map that the scheme makes of (1, 0) and (0, 1).
+
+    >>> eigenvalues = growth(0.5, 0.5, k_A=np.array([3.5, 4.5]))
+    >>> [bool(np.abs(pair).max() < 1 + 1e-12) for pair in eigenvalues]
+    [True, False]
+    """
+    parts = np.array(np.broadcast_arrays(*(np.asarray(values.get(name, 0.0), float) for name in _NAMES)))
+    count = parts.shape[1]
+    parts = np.pad(parts, ((0, 0), (0, -count % _MANY)))
+    found = [
+        _steps(f"semi-explicit:{alpha:g},{beta:g}", dict(zip(_NAMES, part, strict=True)))
+        for part in np.split(parts, parts.shape[1] // _MANY, axis=1)
+    ]
+    return np.asarray(np.linalg.eigvals(np.concatenate(found)[:count]))
+
+
+def _steps(scheme: str, parameters: dict[str, np.ndarray]) -> np.ndarray:
+    """The matrix of a step of every oscillator."""
+    maps = np.zeros((_MANY, 2, 2))
+    for i, (q0, p0) in enumerate(((1.0, 0.0), (0.0, 1.0))):
+        result = simulate(
+            _oscillators(), np.full(_MANY, q0), p0=np.full(_MANY, p0), scheme=scheme, h=1.0, t_end=1.0,
+            parameters=parameters, progress=False,
+        )  # fmt: skip
+        maps[:, 0, i], maps[:, 1, i] = result.q[-1], result.p[-1]
+    return maps
+
+
+def inside(alpha: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Whether ``(h c, h^2 k)`` is in the region of theorem 3."""
+    return (y >= 0) & (x <= 2 - alpha * y) & (x >= (0.5 - alpha) * y)
+
+
+def _grid() -> tuple[np.ndarray, np.ndarray]:
+    """Points in and around the region, none of them on its boundary."""
+    x, y = np.meshgrid(np.linspace(-1.217, 2.713, 22), np.linspace(-0.317, 4.619, 22))
+    return x.ravel(), y.ravel()
+
+
+@functools.cache
+def _spectral(alpha: float) -> np.ndarray:
+    x, y = _grid()
+    return growth(alpha, 0.5, c_A=x, k_A=y)
+
+
+def _cheap() -> dict[str, np.ndarray]:
+    """Points of theorem 6: (c_A, k_A) in the region and on its boundary, k_B and c_B from nothing to very stiff."""
+    sizes = np.array([0.0, 1e-2, 1.0, 1e2, 1e6])
+    y, fractions = np.array([0.02, 1.0, 3.0, 3.98]), np.array([0.0, 0.5, 1.0])
+    y, fraction, k_B, c_B = (a.ravel() for a in np.meshgrid(y, fractions, sizes, sizes, indexing="ij"))
+    return dict(k_A=y, fraction=fraction, k_B=k_B, c_B=c_B)
+
+
+def _with_cheap(alpha: float, beta: float) -> np.ndarray:
+    """Largest eigenvalues there, for (c_A, k_A) from the left to the right side of the region."""
+    points = _cheap()
+    left, right = (0.5 - alpha) * points["k_A"], 2 - alpha * points["k_A"]
+    c_A = left + points.pop("fraction") * (right - left)
+    return np.asarray(np.abs(growth(alpha, beta, c_A=c_A, **points)).max(axis=1))
+
+
+@figure(
+    "S003", "V.2", "Stability region of the semi-explicit scheme",
+    note="Eigenvalues are those of steps that the scheme really takes. In the proof of theorem 6 the "
+    "left-hand side of (ii) is said to decrease with c_B and k_B. For small c_A and k_A it increases, but stays below "
+    "2: the theorem holds.",
+)  # fmt: skip
+@house_style()
+def regions() -> tuple[Figure, list[Claim]]:
+    picture = new_figure(PAGE, 3.2)
+    for axes, alpha in zip(picture.subplots(1, 3, sharex=True, sharey=True), _ALPHAS, strict=True):
+        x, y = _grid()
+        stable = np.abs(_spectral(alpha)).max(axis=1) <= 1 + 1e-12
+        axes.plot(x[stable], y[stable], ".", color=PALETTE[0], markersize=2.5, label="stable")
+        axes.plot(x[~stable], y[~stable], "x", color=PALETTE[1], markersize=2.0, markeredgewidth=0.4, label="unstable")
+        corners = np.array([(0, 0), (2, 0), (2 - 4 * alpha, 4), (0, 0)])
+        axes.plot(*corners.T, color="black", linewidth=1.0)
+        root = np.linspace(0, 2, 100)
+        critical = 2 * root - root**2 * (1 + 2 * alpha) / 2
+        shown = inside(alpha, critical, root**2)
+        axes.plot(critical[shown], root[shown] ** 2, color=PALETTE[2], linewidth=1.2, label="critical damping")
+        axes.plot(2 * root, root**2, color=GREY, linewidth=0.8, linestyle="--", label="critical damping, exact flow")
+        axes.set(xlim=(-1.3, 2.8), ylim=(-0.4, 4.7), xlabel="$h c$")
+        axes.set_title(rf"$\alpha$ = {alpha:g}", color=GREY)
+    picture.axes[0].set_ylabel("$h^2 k$")
+    picture.legend(*picture.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return headed(picture, "semi-explicit, B = 0"), _claims()
+
+
+def _claims() -> list[Claim]:
+    claims = []
+    for alpha in _ALPHAS:
+        x, y = _grid()
+        eigenvalues = _spectral(alpha)
+        stable = np.abs(eigenvalues).max(axis=1) <= 1 + 1e-12
+        wrong = int(np.sum(stable != inside(alpha, x, y)))
+        text = f"Theorem 3, alpha = {alpha:g}: points of a grid where the region is not that of stable steps."
+        claims.append(Claim(text, f"{wrong} of {len(x)}, {stable.sum()} of them stable", wrong == 0))
+        shown = inside(alpha, x, y)
+        swinging = np.abs(eigenvalues.imag).max(axis=1) > 0
+        below_critical = x < 2 * np.sqrt(np.maximum(y, 0)) - y * (1 + 2 * alpha) / 2
+        wrong = int(np.sum(swinging[shown] != below_critical[shown]))
+        text = f"Corollary 4, alpha = {alpha:g}: points where oscillation is told wrongly."
+        claims.append(Claim(text, f"{wrong} of {shown.sum()}", wrong == 0))
+    for beta in (0.5, 0.8, 1.0):
+        largest = max(float(_with_cheap(alpha, beta).max()) for alpha in _ALPHAS)
+        count = 3 * len(_cheap()["k_B"])
+        text = f"Theorem 6, beta = {beta:g}: the largest eigenvalue less 1, of {count} points with k_B, c_B up to 1e6."
+        claims.append(below(text, largest - 1, 1e-7))
+    lost = max(float(_with_cheap(alpha, 0.4).max()) for alpha in _ALPHAS)
+    return [*claims, above("With beta = 0.4 it does not hold: the same.", lost - 1, 0.01)]

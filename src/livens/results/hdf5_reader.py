@@ -1,0 +1,202 @@
+"""Runs on disk, read: what the file vouches for, whether its run ended well, is under way or was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import h5py
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.model import Model
+from livens.results import journal as atomic
+from livens.results.hdf5_writer import FORMAT, RunFile, checksum, locked, reason
+from livens.results.result import Facts, MissingVariableError, Record, Result, Statistics, Summary
+from livens.results.variables import VARIABLES
+
+T = TypeVar("T")
+
+#: A file that its run is just changing is read again, so many times, after so many seconds.
+_TRIES, _PAUSE = 20, 0.05
+
+
+def save(result: Result, path: Path, *, force: bool = False) -> Path:
+    """Write a whole run to a file, which is there complete or not at all."""
+    arrays = {name: getattr(result, name) for name in result.stored}  # perhaps from the very file that is replaced
+    file = RunFile.create(path, result.facts, rows=len(result), force=force)
+    file.append(arrays)
+    file.finish(result.record)
+    return path
+
+
+def load(path: str | Path, system: Model | None = None) -> Result:
+    """Read a run from its file. A system of your own is not in the file: pass it to use observables.
+
+    The file of a run that is still going, or was killed, gives what it holds so far.
+    """
+    path = Path(path)
+    record, rows = _patiently(path, _record)
+    if system is not None and (
+        system.coordinates != record.facts.coordinates or system.constraint_names != record.facts.constraint_names
+    ):
+        raise InputError(f"'{path}' was made with another system: its coordinates or constraints differ")
+    return Result(_Stored(path, record.facts.stored, rows), record, system=system, path=path)
+
+
+class _Stored(Mapping[str, np.ndarray]):
+    """The variables of a file, each read when first asked for."""
+
+    def __init__(self, path: Path, names: tuple[str, ...], rows: int) -> None:
+        self._path, self._names, self._rows = path, names, rows
+        self._read: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        self._require(name)
+        if name not in self._read:
+            self._read[name] = _patiently(self._path, lambda file: self._part(file, name, 0, self._rows))
+        return self._read[name]
+
+    def _require(self, name: str) -> None:
+        if name not in self._names:
+            raise MissingVariableError(name, self._names)
+
+    def _part(self, file: h5py.File, name: str, first: int, last: int) -> np.ndarray:
+        part = file[name][first : min(last, self._rows)]
+        if len(part) != max(0, min(last, self._rows) - first):
+            raise ValueError(f"it has fewer than {self._rows} rows of '{name}'")
+        return np.asarray(part)
+
+    def last(self, name: str) -> np.ndarray:
+        """The last row of a variable."""
+        self._require(name)
+        return np.asarray(_patiently(self._path, lambda file: self._part(file, name, self._rows - 1, self._rows))[0])
+
+    def blocks(self, names: Sequence[str], rows: int) -> Iterator[dict[str, np.ndarray]]:
+        """Some variables, so many rows at a time and not kept: a long run need not fit into memory."""
+        for name in names:
+            self._require(name)
+        if all(name in self._read for name in names):
+            for a in range(0, self._rows, rows):
+                yield {name: self._read[name][a : a + rows] for name in names}
+            return
+        with _opened(self._path) as file:
+            for a in range(0, self._rows, rows):
+                with _sound(self._path):
+                    block = {name: self._part(file, name, a, a + rows) for name in names}
+                yield block
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _record(file: h5py.File) -> tuple[Record, int]:
+    stored = file["checkpoint"]
+    content = json.loads(stored["record"][:].tobytes())
+    facts = content["facts"]
+    for name in ("coordinates", "constraint_names", "dropped", "stored", "algebraic"):
+        facts[name] = tuple(facts.get(name, ()))
+    checkpoint = {name: data[()] for name, data in stored.items() if name != "record"}
+    if checksum({name: np.asarray(value) for name, value in checkpoint.items()}) != content["checksum"]:
+        raise ValueError("the point from which its run can go on is not what was written")
+    rows = int(content["rows"])
+    if not set(facts["stored"]) <= set(VARIABLES) or {file[name].shape[0] for name in facts["stored"]} != {rows}:
+        raise ValueError("its variables differ in length")
+    record = Record(
+        Facts(**facts),
+        Summary(**content["summary"]),
+        Statistics(**content["statistics"]),
+        status=str(content["status"]),
+        message=str(content["message"]),
+        events=content.get("events", []),
+        checkpoint=checkpoint,
+    )
+    return record, rows
+
+
+# -- opening ----------------------------------------------------------------------------------------------------------
+def _patiently(path: Path, read: Callable[[h5py.File], T]) -> T:
+    """Read something. If the run is just changing its file, what is read may be neither old nor new: try again."""
+    for left in reversed(range(_TRIES)):
+        try:
+            with _opened(path) as file, _sound(path):
+                return read(file)
+        except InputError:
+            if not left or not _in_use(path):
+                raise
+            time.sleep(_PAUSE)
+    raise AssertionError
+
+
+def _in_use(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return not locked(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[h5py.File]:
+    if not path.exists():
+        raise InputError(f"there is no file '{path}'")
+    with ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(path.open("rb")).fileno()
+            journal = atomic.pending(descriptor)
+            if journal is not None and _repaired(path):
+                journal = None
+            if journal is None and atomic.unfinished(descriptor):
+                raise InputError(f"'{path}' is damaged: it was being changed, and what the change was is missing")
+            # not by its name: HDF5 would lock it, and its run may be writing to it
+            file = h5py.File(atomic.AtomicFile(descriptor, journal[0] if journal else ()), "r")
+        except PermissionError as error:
+            raise InputError(f"cannot read '{path}': {reason(error)}") from None
+        except OSError:
+            raise InputError(f"'{path}' is not a result file of livens (it is not HDF5, or it is damaged)") from None
+        stack.enter_context(file)
+        with _sound(path):
+            version = file.attrs.get("format")
+        if version != FORMAT:
+            why = f"its format is {version!r}, not {FORMAT!r}" if version else "it does not say so in itself"
+            raise InputError(f"'{path}' is not a result file of livens: {why}")
+        yield file
+
+
+def _repaired(path: Path) -> bool:
+    """Finish a change in which the run was stopped, so that any program can read the file; false if it may not be."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        if not locked(descriptor):
+            return False  # its run is busy with just that
+        atomic.repair(descriptor)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _sound(path: Path) -> Iterator[None]:
+    """What a damaged file makes the library say, in our words."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, OSError, RuntimeError, MemoryError) as error:
+        raise InputError(f"'{path}' is damaged: {error}") from None

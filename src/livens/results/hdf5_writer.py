@@ -1,0 +1,315 @@
+"""The file of a run while it is written: HDF5 that grows, and says at every moment what it can vouch for."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from livens.errors import InputError, WriteError
+from livens.results import journal as atomic
+from livens.results.result import Facts, Record
+from livens.results.variables import VARIABLES, dimensions
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - no such locks on this system
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = "livens-run-2"
+#: Variables that mostly have one value, which then takes no room and no time.
+_MOSTLY: dict[str, Callable[[Facts], float]] = {
+    "step_size": lambda facts: facts.h,
+    "supplied_energy": lambda facts: 0.0,
+    "dissipated_energy": lambda facts: 0.0,
+}
+#: How many numbers of a variable are stored together: fewer in a short run, never fewer than the first.
+_CHUNKS = 1024, 16384
+#: The superblock of this version bears no mark of being written to: whatever happens, plain readers can open the file.
+_VERSION = ("v108", "v108")
+
+
+class RunFile:
+    """A result file that grows with its run. What was added counts from the next `commit` on."""
+
+    def __init__(self, path: Path, part: Path | None, descriptor: int, mode: str) -> None:
+        self.path = path
+        self._part = part  # the name of the file until its first commit
+        self._descriptor = descriptor
+        self._content = atomic.AtomicFile(descriptor)
+        self._file = h5py.File(self._content, mode, libver=_VERSION)
+        self._data: dict[str, h5py.Dataset] = {}  # kept open: finding them takes as long as writing to them
+        self._rows = 0
+
+    @classmethod
+    def create(cls, path: Path, facts: Facts, *, rows: int, force: bool = False) -> RunFile:
+        """A file for the run that `facts` describe; under its name it appears with its first commit."""
+        claim(path, force)
+        part = path.with_name(f".{path.name}.part")
+        descriptor = opened(path, part, os.O_RDWR | os.O_CREAT)
+        try:
+            os.ftruncate(descriptor, 0)
+            file = cls(path, part, descriptor, "w")
+            file._lay_out(facts, rows)
+        except OSError as error:
+            os.close(descriptor)
+            raise InputError(f"cannot write the result file '{path}': {reason(error)}") from None
+        return file
+
+    @classmethod
+    def reopen(cls, path: Path, rows: int, step: int) -> RunFile:
+        """The file of a run that stands at this step, to go on after so many rows."""
+        descriptor = opened(path, path, os.O_RDWR)
+        try:
+            atomic.repair(descriptor)
+            file = cls(path, None, descriptor, "r+")
+            if file._file["checkpoint/step"][()] != step:
+                raise OSError("another run has changed it in the meantime")
+            file._data = {name: file._file[name] for name in dimensions() if name in file._file}
+            file._rows = rows
+            for data in file._data.values():
+                data.resize(rows, axis=0)
+        except (OSError, RuntimeError, KeyError) as error:
+            os.close(descriptor)
+            raise InputError(f"cannot go on with the result file '{path}': {reason(error)}") from None
+        return file
+
+    def _lay_out(self, facts: Facts, expected: int) -> None:
+        labels = {"coordinate": facts.coordinates, "constraint": facts.constraint_names}
+        if facts.algebraic:
+            labels["algebraic"] = facts.algebraic
+        scales = {}
+        for axis, names in labels.items():
+            scales[axis] = self._file.create_dataset(axis, data=np.array(names, dtype=h5py.string_dtype()))
+            scales[axis].make_scale(axis)
+        for name in facts.stored:
+            axes = dimensions()[name]
+            rest = tuple(len(labels[axis]) for axis in axes[1:])
+            few, many = (max(1, size // max(1, int(np.prod(rest)))) for size in _CHUNKS)
+            chunks = (min(max(few, expected), many), *(max(1, size) for size in rest))
+            limits = (None, *(size or None for size in rest))  # a fixed axis of no length cannot be chunked
+            # plain rows are written where they belong, at once; compressed ones have to wait in a cache
+            how: dict[str, Any] = {"rdcc_nbytes": 1, "fill_time": "never"}
+            if facts.compress:
+                how = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+            if name in _MOSTLY:  # what is not written reads as this
+                how |= {"fillvalue": _MOSTLY[name](facts), "fill_time": "alloc"}
+            kind = np.int64 if name == "newton_iterations" else np.float64
+            data = self._file.create_dataset(name, (0, *rest), dtype=kind, maxshape=limits, chunks=chunks, **how)
+            self._data[name] = data
+            data.attrs["long_name"] = VARIABLES[name].words
+            if VARIABLES[name].unit:
+                data.attrs["units"] = VARIABLES[name].unit
+            if name == "t":
+                data.make_scale("t")
+                scales["t"] = data
+        for name, data in self._data.items():
+            if name != "t":
+                for i, axis in enumerate(dimensions()[name]):
+                    data.dims[i].attach_scale(scales[axis])
+
+    # -- growing ------------------------------------------------------------------------------------------------------
+    def append(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Add rows to every variable."""
+        with self._writing():
+            for name, data in self._data.items():
+                usual = data.fillvalue if name in _MOSTLY else None
+                _append(data.id, self._rows, arrays[name], usual)
+            self._rows += len(arrays["t"])
+            if self._content.failure is not None:
+                raise self._content.failure
+
+    def commit(self, record: Record) -> None:
+        """Vouch for all rows so far, and for the point from which the run can go on."""
+        with self._writing():
+            self._write_record(record)
+            self._file.flush()
+            self._content.commit()
+            self._appear()
+
+    def finish(self, record: Record) -> None:
+        """The last commit of a run; also says in attributes what became of it, for any reader of HDF5."""
+        with self._writing():
+            self._write_record(record)
+            self._write_attributes(record)
+            self._file.close()
+            self._content.commit()
+            self._appear()
+        self.close()
+
+    def close(self) -> None:
+        """Leave the file in the state of its last commit."""
+        if self._descriptor >= 0:
+            self._file.close()
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, RuntimeError) as error:
+            self.close()
+            if self._part is not None:
+                self._part.unlink(missing_ok=True)
+                raise InputError(f"cannot write the result file '{self.path}': {reason(error)}") from None
+            raise WriteError(
+                f"the result file '{self.path}' could not be written any further: {reason(error)}. "
+                "What is in it already is safe; when that is mended, go on with --resume"
+            ) from None
+
+    def _appear(self) -> None:
+        if self._part is not None:
+            self._part.replace(self.path)
+            self._part = None
+            _bring_to_disk(self.path.parent)
+
+    # -- what it says about itself ------------------------------------------------------------------------------------
+    def _write_record(self, record: Record) -> None:
+        group = self._file.require_group("checkpoint")
+        arrays = {name: np.asarray(value) for name, value in record.checkpoint.items()}
+        for name in [name for name in group if name not in arrays and name != "record"]:
+            del group[name]
+        for name, array in arrays.items():
+            _put(group, name, array)
+        content = {
+            "rows": self._rows,
+            "checksum": checksum(arrays),
+            **{key: dataclasses.asdict(getattr(record, key)) for key in ("facts", "summary", "statistics")},
+            "status": record.status,
+            "message": record.message,
+            "events": record.events,
+        }
+        text = np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
+        if "record" not in group or group["record"].shape[0] < len(text):
+            room = np.full(len(text) + 2048, ord(" "), dtype=np.uint8)  # the text changes its length a little
+            group.pop("record", None)
+            group["record"] = room
+        if "format" not in self._file.attrs:
+            self._write_attributes(record)
+        group["record"][:] = np.pad(text, (0, group["record"].shape[0] - len(text)), constant_values=ord(" "))
+
+    def _write_attributes(self, record: Record) -> None:
+        for name, value in attributes(record).items():
+            if name not in self._file.attrs or not np.array_equal(self._file.attrs[name], value):
+                self._file.attrs[name] = value
+
+
+def attributes(record: Record) -> dict[str, Any]:
+    """What a file says about itself, for readers that know nothing of livens."""
+    facts = record.facts
+    title = f"{facts.problem or 'a system of the user'}, simulated with {facts.scheme}"
+    return {
+        "format": FORMAT,
+        "title": title,
+        "status": record.status,
+        "message": record.message,
+        **{name: getattr(facts, name) for name in ("scheme", "h", "t0", "t_end", "every", "tier")},
+        "problem": facts.problem or "",
+        "parameters": json.dumps(facts.parameters),
+        "bodies": json.dumps(facts.bodies),
+        **facts.made,
+        "facts": json.dumps(dataclasses.asdict(facts)),
+        "summary": json.dumps(dataclasses.asdict(record.summary)),
+        "statistics": json.dumps(dataclasses.asdict(record.statistics)),
+    }
+
+
+def checksum(arrays: Mapping[str, np.ndarray]) -> int:
+    """Of a checkpoint: a run must not go on from damaged numbers."""
+    total = 0
+    for name in sorted(arrays):
+        total = zlib.crc32(np.ascontiguousarray(arrays[name]).tobytes(), zlib.crc32(name.encode(), total))
+    return total
+
+
+def _append(data: h5py.h5d.DatasetID, old: int, rows: np.ndarray, usual: float | None) -> None:
+    """What ``data[old:] = rows`` does, without what it looks up every time; the `usual` value need not be written."""
+    data.set_extent((old + len(rows), *rows.shape[1:]))
+    if usual is not None:
+        unusual = np.flatnonzero(rows != usual)
+        first, end = (unusual[0], unusual[-1] + 1) if unusual.size else (0, 0)
+        old, rows = old + int(first), rows[first:end]
+    if rows.size:
+        place = data.get_space()
+        place.select_hyperslab((old, *(0,) * (rows.ndim - 1)), rows.shape)
+        data.write(h5py.h5s.create_simple(rows.shape), place, np.ascontiguousarray(rows))
+
+
+def _put(group: h5py.Group, name: str, array: np.ndarray) -> None:
+    """Overwrite a small array in place: it hardly ever changes its shape."""
+    if name in group and (group[name].shape != array.shape or group[name].dtype != array.dtype):
+        del group[name]
+    if name not in group:
+        group[name] = array
+    elif array.size:
+        group[name][...] = array
+
+
+# -- places -----------------------------------------------------------------------------------------------------------
+def claim(path: Path, force: bool) -> None:
+    """Whether a result may be written there."""
+    if path.is_dir():
+        raise InputError(f"cannot write the result file '{path}': it is a folder")
+    if path.exists():
+        if not force:
+            raise InputError(f"the file '{path}' exists already: choose another name, or replace it with force")
+        os.close(opened(path, path, os.O_RDWR))  # nobody is writing it
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write the result file '{path}': the folder '{path.parent}' does not exist")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"cannot write the result file '{path}': no permission to write in '{path.parent}'")
+
+
+def opened(path: Path, actual: Path, flags: int) -> int:
+    """A descriptor of a file nobody else works on. `path` is the name the user knows it by."""
+    try:
+        descriptor = os.open(actual, flags, 0o666)
+    except OSError as error:
+        raise InputError(f"cannot write the result file '{path}': {reason(error)}") from None
+    if not locked(descriptor) or not _still_there(actual, descriptor):
+        os.close(descriptor)
+        raise InputError(f"the result file '{path}' is in use by another run, or open in another program")
+    return descriptor
+
+
+def locked(descriptor: int) -> bool:
+    """Lock a file for this program alone, as HDF5 does; false if another one has it."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # a file system without locks
+    return True
+
+
+def _still_there(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
+
+
+def _bring_to_disk(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def reason(error: BaseException) -> str:
+    """What the system says, without numbers and without the inside of HDF5."""
+    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return words[:1].lower() + words[1:]

@@ -1,0 +1,241 @@
+"""A run and what it left behind."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import livens
+from livens.errors import InputError, suggestion
+from livens.models.model import Model
+from livens.results.variables import VARIABLES, dimensions
+
+if TYPE_CHECKING:
+    import xarray
+
+    from livens.models.problem import Problem
+    from livens.plot import Plots
+    from livens.results.dense import Moment
+
+
+class MissingVariableError(InputError):
+    """A variable is asked for that the run did not store."""
+
+    def __init__(self, name: str, stored: Iterable[str]) -> None:
+        super().__init__(f"the run did not store '{name}', only {', '.join(stored)} (see the argument store)")
+
+
+@dataclass
+class Facts:
+    """How a run was made: all that is needed to make it again."""
+
+    scheme: str
+    h: float
+    t0: float
+    t_end: float
+    every: int
+    coordinates: tuple[str, ...]
+    constraint_names: tuple[str, ...]
+    parameters: dict[str, Any]
+    problem: str | None = None
+    problem_options: dict[str, Any] = field(default_factory=dict)
+    model: str = ""  # a fingerprint of the step's equations
+    tier: str = "fused"
+    dropped: tuple[int, ...] = ()
+    stored: tuple[str, ...] = tuple(VARIABLES)
+    compress: bool = False
+    bodies: dict[str, list[str]] = field(default_factory=dict)  # named bodies and their coordinates
+    algebraic: tuple[str, ...] = ()  # names of algebraic variables
+    control: dict[str, Any] = field(default_factory=dict)  # of the step size; nothing if steps are equal
+    made: dict[str, Any] = field(default_factory=dict)  # when, with which versions, and how to make it again
+
+
+@dataclass
+class Summary:
+    """What was conserved, over every step and not only the stored ones. Energies and momenta are relative."""
+
+    energy: str  # which energy is meant
+    max_energy_drift: float = 0.0
+    max_energy_increment: float = 0.0
+    max_constraint: float = 0.0
+    max_velocity_constraint: float = 0.0
+    momentum_drift: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Statistics:
+    """What a run cost."""
+
+    steps: int = 0
+    newton_iterations: int = 0
+    wall_s: float = 0.0
+    compile_s: float = 0.0
+    repivots: int = 0
+    reference_steps: int = 0
+    rejected: int = 0  # steps tried that were too long
+
+
+@dataclass
+class Record:
+    """All there is to say about a run besides its trajectory."""
+
+    facts: Facts
+    summary: Summary
+    statistics: Statistics
+    status: str  # "complete", "failed", "interrupted" or "running" (a file whose run was killed)
+    message: str = ""
+    checkpoint: dict[str, Any] = field(default_factory=dict)  # from where, and with what, the run can go on
+    events: list[dict[str, Any]] = field(default_factory=list)  # that happened, in the order of time
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """An event that happened: which one, when, and the state there."""
+
+    name: str
+    t: float
+    state: dict[str, list[float]]
+
+
+class _Variable:
+    """An array of a run, read when first asked for."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, result: Result | None, owner: type) -> Any:
+        if result is None:
+            return self
+        if self._name not in result.stored:
+            raise MissingVariableError(self._name, result.stored)
+        return result._arrays[self._name]
+
+
+class Result:
+    """Trajectory and record of a run. Arrays have time as their first axis.
+
+    `multipliers[n]` acts on the step that ends at ``t[n]``; entry 0 is the consistent initial value.
+    """
+
+    t: np.ndarray = _Variable()  # type: ignore[assignment]
+    q: np.ndarray = _Variable()  # type: ignore[assignment]
+    v: np.ndarray = _Variable()  # type: ignore[assignment]
+    x: np.ndarray = _Variable()  # type: ignore[assignment]
+    y: np.ndarray = _Variable()  # type: ignore[assignment]
+    p: np.ndarray = _Variable()  # type: ignore[assignment]
+    multipliers: np.ndarray = _Variable()  # type: ignore[assignment]
+    step_size: np.ndarray = _Variable()  # type: ignore[assignment]
+    newton_iterations: np.ndarray = _Variable()  # type: ignore[assignment]
+    supplied_energy: np.ndarray = _Variable()  # type: ignore[assignment]
+    dissipated_energy: np.ndarray = _Variable()  # type: ignore[assignment]
+    fictive_time: np.ndarray = _Variable()  # type: ignore[assignment]
+    step_density: np.ndarray = _Variable()  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # attached by later rooms, see `attach`
+
+        @property
+        def system(self) -> Any: ...
+        @property
+        def problem(self) -> Problem | None: ...
+        @property
+        def plot(self) -> Plots: ...
+        def observe(self, what: str | Callable[..., Any], *, increments: bool = False) -> np.ndarray: ...
+
+    def __init__(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        record: Record,
+        *,
+        system: Model | None = None,
+        path: Path | None = None,
+    ) -> None:
+        self._arrays, self._system = arrays, system
+        self.record, self.path = record, path
+        self.facts: Facts = record.facts
+        self.summary: Summary = record.summary
+        self.statistics: Statistics = record.statistics
+        self.status: str = record.status
+        self.message: str = record.message
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Names of the variables the run holds; all, unless some were chosen with `store`."""
+        return self.facts.stored
+
+    def last(self, name: str) -> np.ndarray:
+        """The last row of a variable; of a file, nothing else is read."""
+        read = getattr(self._arrays, "last", None)
+        return np.asarray(getattr(self, name)[-1] if read is None else read(name))
+
+    @property
+    def parameter_vector(self) -> np.ndarray:
+        return self.system.parameter_vector(self.facts.parameters)
+
+    def at(self, t: Any) -> Moment:
+        """The state at any time of the run, also between its rows: ``run.at(0.5).q``.
+
+        t is a number or an array of them. Collocation schemes evaluate their polynomial within the step; for others a
+        polynomial goes through the rows around, so keep every step (or few are missing) where that matters.
+        """
+        from livens.results.dense import at
+
+        return at(self, t)
+
+    @property
+    def events(self) -> list[Occurrence]:
+        """What happened of the events the run was asked to look for."""
+        return [Occurrence(**event) for event in self.record.events]
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The run as an xarray Dataset, with coordinates and constraints by name."""
+        import xarray
+
+        from livens.results.hdf5_writer import attributes
+
+        dims = dimensions()
+        data = {name: (dims[name], getattr(self, name)) for name in self.stored if name != "t"}
+        labels = {
+            "t": self.t,
+            "coordinate": list(self.facts.coordinates),
+            "constraint": np.array(self.facts.constraint_names, dtype=object),
+            "algebraic": np.array(self.facts.algebraic, dtype=object),
+        }
+        used = {"t"}.union(*(dims[name] for name in self.stored))
+        labels = {axis: names for axis, names in labels.items() if axis in used}
+        return xarray.Dataset(data, coords=labels, attrs=attributes(self.record))
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the run to an HDF5 file; an existing file is only replaced with ``force=True``."""
+        from livens.results.hdf5_reader import save
+
+        return save(self, Path(path), force=force)
+
+    @classmethod
+    def attach(cls, name: str, value: Any) -> None:
+        """Add a method or property from a later room, under a name that `livens.ACCESSORS` has."""
+        setattr(cls, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """What later rooms attach is attached when they are imported, which happens here when it is first used."""
+        if name in livens.ACCESSORS and name not in vars(type(self)):
+            importlib.import_module(f"livens.{livens.ACCESSORS[name]}")
+            return getattr(self, name)
+        raise AttributeError(f"a Result has no '{name}'{suggestion(name, dir(self))}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *livens.ACCESSORS})
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        name = self.facts.problem or f"system of {len(self.facts.coordinates)} coordinates"
+        return (
+            f"<livens.Result: {name}, {self.facts.scheme}, {self.statistics.steps} steps, "
+            f"t = {self.t[0]:g} to {self.t[-1]:g}, {self.status}>"
+        )

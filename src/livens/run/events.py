@@ -1,0 +1,136 @@
+"""Events: where a function of the state crosses zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.optimize import brentq
+
+from livens.engine.stepper import Steps
+from livens.engine.table import kernel_of, tabulate
+from livens.errors import InputError
+from livens.models import observable as own_observable
+from livens.models.model import Model
+from livens.results.dense import inside_function, polynomial
+from livens.results.result import Occurrence
+from livens.schemes.step import StepEquations
+
+
+@dataclass(frozen=True)
+class Event:
+    """A function of the state, written like an observable, whose zeros are of interest.
+
+    `direction` is +1 for zeros it crosses upwards, -1 downwards, 0 for both. The run ends at the first zero of a
+    `terminal` event. A zero at the very start does not count; where the function touches zero without crossing it, or
+    crosses it twice within one step, nothing is seen.
+
+    >>> import livens as lv
+    >>> ball = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: 9.81 * q[0])
+    >>> ground = lv.Event(lambda q: q[0], name="ground", terminal=True)
+    >>> run = lv.simulate(ball, q0=[1.0], v0=[0.0], h=0.01, t_end=10.0, events=[ground])
+    >>> [(event.name, round(event.t, 9)) for event in run.events], round(float(run.t[-1]), 9)
+    ([('ground', 0.451523641)], 0.451523641)
+    """
+
+    function: Callable[..., Any]
+    name: str = ""
+    direction: int = 0
+    terminal: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(f"an event needs a function of the state, got {self.function!r}")
+        if self.direction not in (-1, 0, 1):
+            raise InputError(f"direction of an event must be -1, 0 or 1, got {self.direction!r}")
+
+
+def _never_called() -> None:
+    """In place of the function of a guard, whose expression is known already."""
+
+
+class Watch:
+    """Looks for events in the steps of a run."""
+
+    def __init__(self, events: Sequence[Event], model: Model, equations: StepEquations, k: np.ndarray) -> None:
+        if not isinstance(events, Sequence) or not all(isinstance(event, Event) for event in events):
+            raise InputError(f"events must be a list of lv.Event, got {events!r}")
+        self._events, self._k, self._layout = list(events), k, equations.layout
+        self._view, self._model = model.view, model
+        columns = []
+        for i, event in enumerate(self._events):
+            column, shape = own_observable.read(model, event.function)
+            if shape != ():
+                raise InputError(f"the function of event {event.name or i} must return one number")
+            columns.append(column)
+        #: What the model itself does not allow to cross zero.
+        self.guards = frozenset(model.guards)
+        columns += [ca.SX(guard) for guard in model.guards.values()]
+        self._events += [Event(_never_called, name=name, terminal=True) for name in model.guards]
+        column = ca.densify(ca.vertcat(*columns))
+        self._kernel, self._function = kernel_of(model, column), model.view.function(column)
+        self._inside = inside_function(equations) if equations.inside is not None else None
+        self._last: tuple[float, np.ndarray, np.ndarray] | None = None
+
+    def begin(self, t: float, z: np.ndarray) -> None:
+        """From where to look."""
+        self._last = t, z.copy(), self._values(np.array([t]), z[None, :])[0]
+
+    def _values(self, t: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return tabulate(self._kernel, len(self._events), t, Z, self._k)
+
+    def look(self, t: np.ndarray, steps: Steps, c: np.ndarray) -> list[tuple[int, Occurrence, bool]]:
+        """Events in these steps, in the order of time: (step it happened in, event, whether the run is to end)."""
+        assert self._last is not None
+        if not len(t):
+            return []
+        t_before, z_before, g_before = self._last
+        values = np.vstack([g_before, self._values(t, steps.Z)])
+        times, Z = np.concatenate([[t_before], t]), np.vstack([z_before, steps.Z])
+        found = []
+        for i, event in enumerate(self._events):
+            g = values[:, i]
+            crossed = ((g[:-1] < 0) & (g[1:] >= 0) & (event.direction >= 0)) | (
+                (g[:-1] > 0) & (g[1:] <= 0) & (event.direction <= 0)
+            )
+            for s in np.flatnonzero(crossed):
+                state = self._between(times[s : s + 2], Z[s : s + 2], steps.X[s], c)
+                theta = self._root(i, times[s : s + 2], state, g[s : s + 2])
+                when = float(times[s] + theta * (times[s + 1] - times[s]))
+                parts = {name: value.tolist() for name, value in state(theta).items()}
+                found.append((int(s), Occurrence(event.name or f"event {i}", when, parts), event.terminal))
+        self._last = float(t[-1]), Z[-1].copy(), values[-1]
+        return sorted(found, key=lambda item: item[1].t)
+
+    def _root(self, i: int, t: np.ndarray, state: Callable[[float], dict[str, np.ndarray]], g: np.ndarray) -> float:
+        def value(theta: float) -> float:
+            if theta in (0.0, 1.0):
+                return float(g[int(theta)])
+            parts = state(theta)
+            return float(self._function(*parts.values(), t[0] + theta * (t[1] - t[0]), self._k)[i])
+
+        return 1.0 if g[1] == 0 else float(brentq(value, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
+
+    def _between(
+        self, t: np.ndarray, Z: np.ndarray, x: np.ndarray, c: np.ndarray
+    ) -> Callable[[float], dict[str, np.ndarray]]:
+        """The parts of the state within a step: by the scheme's own formula, else by a cubic through both ends."""
+        names, h = list(self._view.symbols), t[1] - t[0]
+        ends = {name: Z[:, self._layout[name]] for name in names}
+        slopes = {"q": ends["v"]} if "v" in ends else {}
+        cubic = {name: polynomial(np.array([0.0, h]), ends[name], slopes.get(name)) for name in names}
+        here = np.concatenate([[h, t[0]], c[2:]])
+
+        def state(theta: float) -> dict[str, np.ndarray]:
+            parts = {name: np.ravel(cubic[name](np.array([theta * h]))) for name in names}
+            if self._inside is not None:
+                function, own = self._inside
+                values = function(x, Z[0], here, theta)
+                values = values if isinstance(values, (list, tuple)) else [values]
+                parts |= {name: np.array(value).ravel() for name, value in zip(own, values, strict=True)}
+            return parts
+
+        return state

@@ -1,0 +1,42 @@
+"""The models of saved runs, built again from what their files say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from livens import problems
+from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.results.result import Facts, Result
+from livens.scenario.scenario import NAME, described
+
+
+def problem_of(facts: Facts) -> Problem | None:
+    """The problem that a run was made of: a ready one, or the one a scenario describes; None for a user's own model."""
+    if facts.problem is None:
+        return None
+    if facts.problem == NAME:
+        return described(facts.problem_options["description"]).problem()
+    return problems.load(facts.problem, **facts.problem_options)
+
+
+def _problem(result: Result) -> Problem | None:
+    """The problem the run was made of, built anew; None for a model of the user's own."""
+    return problem_of(result.facts)
+
+
+def _system(result: Result) -> Any:
+    """The model the run belongs to; a ready problem's is built anew if the run comes from a file."""
+    if result._system is None:
+        found = result.problem
+        if found is None:
+            raise InputError(
+                "the file does not hold the model, only its trajectory: "
+                "pass the system it was made with, lv.load(file, system=...)"
+            )
+        result._system = found.system
+    return result._system
+
+
+Result.attach("problem", property(_problem))
+Result.attach("system", property(_system))

@@ -1,0 +1,187 @@
+"""Schemes of order 4, 6 and 8 made of steps of a symmetric one.
+
+A symmetric step is the flow of a vector field ``X_1 + h^2 X_3 + h^4 X_5 + ...``. Steps of the sizes ``w_i h`` one after
+the other, some of them backwards, are of higher order if the weights w fulfil equations that hold for every model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+import casadi as ca
+import numpy as np
+
+from livens.errors import InputError, suggestion
+from livens.schemes.base import Scheme
+from livens.schemes.step import StepEquations
+
+ORDERS = (4, 6, 8)
+#: Weights from the first to the one in the middle; the others mirror them.
+_YOSHIDA = {
+    6: (0.78451361047755726382, 0.23557321335935813368, -1.17767998417887100695, 1.31518632068391121889),
+    8: (
+        0.74167036435061295345, -0.40910082580003159400, 0.19075471029623837995, -0.57386247111608226666,
+        0.29906418130365592384, 0.33462491824529818378, 0.31529309239676659663, -0.79688793935291635402,
+    ),
+}  # fmt: skip
+_KAHAN_LI = {
+    6: (
+        0.39216144400731413928, 0.33259913678935943860, -0.70624617255763935981, 0.082213596293550800230,
+        0.79854399093482996340,
+    ),
+    8: (
+        0.13020248308889008087881763, 0.56116298177510838456196441, -0.38947496264484728640807860,
+        0.15884190655515560089621075, -0.39590389413323757733623154, 0.18453964097831570709183254,
+        0.25837438768632204729397911, 0.29501172360931029887096624, -0.60550853383003451169892108,
+    ),
+}  # fmt: skip
+
+
+def repeated(count: int, order: int, base: int = 2) -> tuple[float, ...]:
+    """`count` steps in place of one, the one in the middle backwards, two orders more each time.
+
+    The weights of the outer steps are ``1/(c - c^(1/(p+1)))`` with ``c = count - 1`` and the order p so far: then the
+    sum of all is 1 and that of their powers ``p + 1`` is 0.
+    """
+    weights = np.ones(1)
+    for p in range(base, order, 2):
+        c = count - 1
+        outer = 1 / (c - c ** (1 / (p + 1)))
+        middle = 1 - c * outer
+        weights = np.concatenate([(middle if i == c // 2 else outer) * weights for i in range(count)])
+    weights[len(weights) // 2] += 1 - math.fsum(weights)  # many roundings would add up to a wrong time
+    return tuple(weights.tolist())
+
+
+def weights(method: str, order: int, base: int = 2) -> tuple[float, ...]:
+    """The sizes of the steps, in units of h, of a method that makes order `order` of order `base`.
+
+    >>> [len(weights(method, 6)) for method in ("yoshida", "triple-jump", "suzuki", "kahan-li")]
+    [7, 9, 25, 9]
+    """
+    if order not in ORDERS:
+        raise InputError(f"compositions have order 4, 6 or 8, not {order}")
+    if method == "triple-jump" or (method == "yoshida" and order == 4):
+        return repeated(3, order, base)
+    if method == "suzuki":
+        return repeated(5, order, base)
+    half = (_YOSHIDA if method == "yoshida" else _KAHAN_LI).get(order)
+    if half is None:
+        raise InputError(f"there is no composition '{method}' of order {order}; take 'suzuki' or 'yoshida'")
+    return (*half, *half[-2::-1])
+
+
+class Composition(Scheme):
+    """Steps of a symmetric scheme, forwards and backwards, as one step of higher order."""
+
+    method: ClassVar[str]
+
+    def __init__(self, order: int, scheme: str | Scheme) -> None:
+        from livens.schemes import get
+
+        self.base = base = get(scheme)
+        if not base.symmetric:
+            raise InputError(f"scheme '{base.name}' is not symmetric: composing it does not raise its order by two")
+        if order <= base.order:
+            raise InputError(f"scheme '{base.name}' has order {base.order} already, not less than {order}")
+        self.weights = weights(self.method, order, base.order)
+        self.name, self.order = f"{self.method}-{order}:{base.name}", order
+        self.symplectic, self.symmetric, self.conserves = base.symplectic, True, base.conserves
+        self.models, self.requires = base.models, base.requires
+        self.implicit, self.fictive = base.implicit, base.fictive
+        self.evaluations = len(self.weights) * getattr(base, "evaluations", 1)
+        self.summary = f"{len(self.weights)} steps of {base.name}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Composition) and self.name == other.name and self.base == other.base
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.base))
+
+    def missing(self, model: Any) -> list[str]:
+        return self.base.missing(model)
+
+    def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+        return self.base.memory(model, values, k, t, h * self.weights[0])
+
+    def scaled(self, scaling: Any) -> Scheme:
+        return type(self)(self.order, self.base.scaled(scaling))
+
+    def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        return chained(self.base.equations(model, dropped), self.weights)
+
+
+def chained(e: StepEquations, weights: Collection[float]) -> StepEquations:
+    """Steps of the sizes ``w_i h`` as one: their unknowns and equations one after the other; none if e has none."""
+    x, z, c = ca.SX.sym("x", len(weights) * e.size), ca.SX.sym("z", e.z.numel()), ca.SX.sym("c", e.c.numel())
+    h, state, begun = c[0], z, 0.0
+    residuals, guesses = [], []
+    for i, weight in enumerate(weights):
+        part = x[i * e.size : (i + 1) * e.size] if e.size else ca.SX(0, 1)
+        inputs = ca.vertcat(weight * h, c[1] + begun * h, c[2:])
+        residuals.append(e.residual_function(part, state, inputs))
+        guesses.append(e.guess_function(z, inputs))
+        state = e.end_function(part, state, inputs)
+        begun += weight
+    residual = ca.densify(ca.vertcat(*residuals))
+    jacobian = ca.jacobian(residual, x)
+    rows, columns = jacobian.sparsity().get_triplet()
+    names = tuple(f"{name} in part {i + 1}" for i in range(len(weights)) for name in e.row_names)
+    return StepEquations(
+        x=x, z=z, c=c, residual=residual,
+        rows=np.array(rows, dtype=np.int64), columns=np.array(columns, dtype=np.int64),
+        jacobian=ca.SX(jacobian.nz[:]) if rows else ca.SX(0, 1), end=state, guess=ca.densify(ca.vertcat(*guesses)),
+        kinds=e.kinds * len(weights), row_names=names, layout=e.layout,
+    )  # fmt: skip
+
+
+class Yoshida(Composition):
+    """As few steps as can be: 3, 7, 15."""
+
+    family, method = "yoshida-<order>:<scheme>", "yoshida"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((4, "stormer-verlet"), (6, "stormer-verlet"))
+    source = "Yoshida 1990; order 8: Suzuki and Umeno 1993"
+
+
+class TripleJump(Composition):
+    """Three steps in place of one, again and again: 3, 9, 27."""
+
+    family, method = "triple-jump-<order>:<scheme>", "triple-jump"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((4, "implicit-midpoint"),)
+    source = "Creutz and Gocksch 1989, Yoshida 1990"
+
+
+class Suzuki(Composition):
+    """Five steps in place of one, again and again: 5, 25, 125. More steps, but shorter ones: smaller errors."""
+
+    family, method = "suzuki-<order>:<scheme>", "suzuki"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((4, "stormer-verlet"),)
+    source = "Suzuki 1990"
+
+
+class KahanLi(Composition):
+    """9 and 17 steps, chosen to be short: the smallest errors of orders 6 and 8."""
+
+    family, method = "kahan-li-<order>:<scheme>", "kahan-li"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((6, "stormer-verlet"), (8, "stormer-verlet"))
+    source = "Kahan and Li 1997"
+
+
+_METHODS = {kind.method: kind for kind in (Yoshida, TripleJump, Suzuki, KahanLi)}
+
+
+def compose(scheme: str | Scheme, order: int, method: str = "yoshida") -> Composition:
+    """A scheme of order 4, 6 or 8 made of steps of a symmetric scheme.
+
+    `method` is one of "yoshida", "triple-jump", "suzuki" and "kahan-li". The same schemes are found by names such as
+    ``"kahan-li-8:stormer-verlet"``. An explicit scheme stays explicit.
+
+    >>> import livens as lv
+    >>> compose("stormer-verlet", 6), compose("livens-em", 4, "suzuki").symmetric
+    (<livens scheme yoshida-6:stormer-verlet>, True)
+    """
+    if method not in _METHODS:
+        raise InputError(f"unknown composition '{method}'{suggestion(str(method), _METHODS)}")
+    return _METHODS[method](order, scheme)

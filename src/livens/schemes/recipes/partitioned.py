@@ -1,0 +1,229 @@
+"""One recipe for Runge-Kutta methods and their pairs on mechanical systems in Livens form.
+
+With positions, velocities and momenta as variables of their own, a method on coordinates and another on momenta say::
+
+    Q_i = q0 + h sum_j a_ij V_j          P_i = dT/dv(Q_i, V_i) = p0 + h sum_j abar_ij F_j
+    q1  = q0 + h sum_j b_j V_j           p1  = dT/dv(q1, v1)   = p0 + h sum_j b_j F_j
+    F_j = dL/dq(Q_j, V_j) - dR/dv(Q_j, V_j) + F(Q_j, V_j) - G(Q_j)^T L_j
+
+No mass is inverted. `livens.schemes.recipes.relations` says how the stages are solved for; docs/runge-kutta.md derives
+it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.models.system import System
+from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
+from livens.schemes.recipes.relations import Relations, weighted
+from livens.schemes.recipes.stages import (
+    combined,
+    estimate_weights,
+    integral_weights,
+    lagrange_weights,
+    polynomial_onward,
+)
+from livens.schemes.step import StepEquations
+
+
+def force(e: ElementEnergies, q: Any, v: Any, t: Any) -> Any:
+    """``dL/dq - dR/dv + F``: all forces but those of constraints."""
+    return e.T_q(q, v) - e.V_q(q, t) - e.R_v(q, v, t) + e.F(q, v, t)
+
+
+def powers(e: ElementEnergies, q: Any, v: Any, lam: Any, t: Any) -> tuple[Any, Any]:
+    """Power supplied by forces, moving potentials and moving constraints, and power dissipated."""
+    supplied = ca.dot(e.F(q, v, t), v) + e.V_t(q, t) + ca.dot(lam, e.g_t(q, t))
+    return supplied, ca.dot(e.R_v(q, v, t), v)
+
+
+def velocity_constraint(e: ElementEnergies, q: Any, v: Any, t: Any) -> Any:
+    """``d/dt g = G v + dg/dt``."""
+    return e.G(q, t) @ v + e.g_t(q, t)
+
+
+def constant_momentum_map(system: System) -> bool:
+    """``p = M v`` with the same M everywhere: sums of momenta are momenta of sums."""
+    return system.constant_mass and system.separable
+
+
+class Staged(ElementScheme):
+    """What the recipes here have in common: guesses, and multipliers to start from."""
+
+    def reduce(self, equations: StepEquations, system: System) -> StepEquations:
+        """Nothing is eliminated, but the multipliers of all stages are guessed to be the old ones."""
+        n, m, blocks = system.n, system.m, len(self.unknowns)
+        lam = [self.multiplier_guess(name, equations.z[3 * n + 2 :]) for name in self.multipliers] if m else []
+        guess = ca.vertcat(equations.guess[: blocks * n], *lam)
+        parts = [equations.x[i * n : (i + 1) * n] for i in range(blocks)]
+        onward = [combined(row, parts) for row in self.onward]
+        return dataclasses.replace(
+            equations,
+            guess=ca.densify(guess),
+            onward=ca.densify(ca.vertcat(*onward, ca.SX((blocks - len(onward)) * n + len(lam) * m, 1))),
+        )
+
+    @property
+    def onward(self) -> np.ndarray:
+        """How the first unknowns of the next step follow from those of this one, if the motion is a polynomial."""
+        raise NotImplementedError
+
+    def multiplier_guess(self, name: str, old: Any) -> Any:
+        return old
+
+
+class PartitionedStages(Staged):
+    """A method or a pair with its `relations`; what constraints it has is left to subclasses."""
+
+    order, symplectic, symmetric, conserves = 0, False, False, ()  # said by the scheme whose recipe this is
+    summary = source = ""
+    multipliers: tuple[str, ...] = ()
+
+    def __init__(self, relations: Relations) -> None:
+        self.relations = relations
+        w = relations.velocity_weights
+        self.unknowns = relations.unknowns if w is not None else (*relations.unknowns, "v1")
+
+    # -- stages -------------------------------------------------------------------------------------------------------
+    def increments(self, x: Any) -> list[Any]:
+        """``V_i - v0``."""
+        u = self._basic(x)
+        return [weighted(row, u, 0 * u[0]) for row in self.relations.S]
+
+    def velocities(self, old: State, x: Any) -> list[Any]:
+        """``V_i``."""
+        return [old.v + increment for increment in self.increments(x)]
+
+    def positions(self, old: State, x: Any, h: Any) -> list[Any]:
+        """``Q_i``."""
+        r, u = self.relations, self._basic(x)
+        return [
+            old.q + h * weighted(r.R[i], u, r.reach[i] * old.v) if r.reach[i] or r.R[i].any() else old.q
+            for i in range(r.s)
+        ]
+
+    def stage_multipliers(self, e: ElementEnergies, x: Any) -> list[Any]:
+        """``L_i``; none here."""
+        return [ca.SX(e.m, 1)] * self.relations.s
+
+    def _basic(self, x: Any) -> list[Any]:
+        return [getattr(x, name) for name in self.relations.unknowns]
+
+    # -- the recipe ---------------------------------------------------------------------------------------------------
+    def guess(self, old: State) -> list[Any]:
+        return [0 * old.v] * len(self.unknowns)
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        r = self.relations
+        q1 = old.q + h * weighted(r.e, self._basic(x), old.v)
+        if r.velocity_weights is None:
+            return q1, old.v + x.v1
+        return q1, weighted(r.velocity_weights, self.increments(x), old.v)
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        r = self.relations
+        rows = [0 * old.p if r.constant_mass else -float(w.sum()) * old.p for w in r.W]
+        if not r.constant_mass:
+            rows += [-float(n.sum()) * old.p for n in r.N]
+        if r.velocity_weights is None:
+            rows.append(0 * old.p if r.constant_mass else -old.p)
+        return rows + [0 * old.p] * (len(self.unknowns) - len(rows))
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return 0 * old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        r, times = self.relations, self.times(t, h)
+        Q, V, L = self.positions(old, x, h), self.velocities(old, x), self.stage_multipliers(e, x)
+        F = [force(e, Q[i], V[i], times[i]) - e.G(Q[i], times[i]).T @ L[i] for i in range(r.s)]
+        F_free, zero = [F[i] for i in r.free], ca.SX(e.n, 1)
+        P = [self._momentum(e, Q[i], V[i], old.v) for i in range(r.s)]
+        P_core = [P[i] for i in r.with_force]
+        rows = [
+            weighted(r.W[k], P_core, zero) - h * weighted(r.X[k], F_free, F[stage])
+            for k, stage in enumerate(r.with_force)
+        ]
+        if not r.constant_mass:
+            rows += [weighted(n, P, zero) for n in r.N]
+        if r.velocity_weights is None:
+            # P_core is small if M is constant; else the change of p0 is summed up of forces, which are
+            if r.constant_mass:
+                change = weighted(r.d, P_core, h * weighted(r.f, F_free, zero))
+            else:
+                change = h * weighted(r.b, F, zero)
+            rows.append(self._momentum(e, new.q, new.v, old.v) - change)
+        work = [powers(e, Q[i], V[i], L[i], times[i]) for i in range(r.s)]
+        share = Share(
+            rows=rows,
+            constraints=[],
+            momentum=e.T_v(new.q, new.v),
+            supplied=h * weighted(r.b, [supplied for supplied, _ in work], 0.0),
+            dissipated=h * weighted(r.b, [dissipated for _, dissipated in work], 0.0),
+        )
+        self.constrain(share, e, SimpleNamespace(Q=Q, V=V, L=L, t=times, q1=new.q, v1=new.v, h=h), x)
+        return share
+
+    def _momentum(self, e: ElementEnergies, q: Any, v: Any, v0: Any) -> Any:
+        """``dT/dv``; less p0 if M is constant, so that what is left is small."""
+        return e.T_v(q, v - v0) - e.T_v(q, 0 * v0) if self.relations.constant_mass else e.T_v(q, v)
+
+    def constrain(self, share: Share, e: ElementEnergies, stages: Any, x: Any) -> None:
+        """Add the rows of constraints."""
+
+    @property
+    def onward(self) -> np.ndarray:
+        r = self.relations
+        weights = np.zeros((len(r.with_mean), len(self.unknowns)))
+        later = [i for i, stage in enumerate(r.with_mean) if r.reach[stage]]  # at c = 0 is the beginning itself
+        change = np.zeros(len(self.unknowns))  # v1 - v0
+        if r.velocity_weights is None:
+            change[self.unknowns.index("v1")] = 1.0
+        else:
+            change[: r.S.shape[1]] = r.velocity_weights @ r.S
+        known = np.vstack([np.eye(len(self.unknowns))[later], change])
+        weights[later] = polynomial_onward(r.reach[r.with_mean][later]) @ known
+        return weights
+
+    def times(self, t: Any, h: Any) -> list[Any]:
+        return [t if c == 0 else t + (h if c == 1 else c * h) for c in self.relations.c]
+
+    # -- within the step ----------------------------------------------------------------------------------------------
+    def inside(self, old: State, x: Any, h: Any, theta: Any) -> tuple[Any, Any]:
+        """Positions by the integral of the polynomial through all V_i; velocities by the one through v0, v1 and the
+        V_i of the stages between."""
+        r, V = self.relations, self.velocities(old, x)
+        q = old.q + h * combined(integral_weights(r.c, theta), V)
+        between = [i for i in range(r.s) if 1e-9 < r.c[i] < 1 - 1e-9]
+        nodes = np.array([0.0, *r.c[between], 1.0])
+        values = [old.v, *(V[i] for i in between), self.end(old, x, h)[1]]
+        return q, combined(lagrange_weights(nodes, theta), values)
+
+    def estimate(self, old: State, x: Any, h: Any) -> Any:
+        """As for first-order systems, with the old velocity as the slope at the beginning; the weights' sum is zero."""
+        r = self.relations
+        return h * combined(estimate_weights(r.c, r.b, bool(r.A_p[0].any()))[1:], self.increments(x))
+
+
+class StagesOnConstraints(PartitionedStages):
+    """All stages on the constraints, ``g(Q_i) = 0``: the equations of index 3, for methods that end with a stage."""
+
+    def __init__(self, relations: Relations) -> None:
+        super().__init__(relations)
+        self.multipliers = tuple(f"L{i + 1}" for i in range(relations.s))
+
+    def stage_multipliers(self, e: ElementEnergies, x: Any) -> list[Any]:
+        return [getattr(x, name) for name in self.multipliers]
+
+    def constrain(self, share: Share, e: ElementEnergies, stages: Any, x: Any) -> None:
+        # over h: the size of a velocity, like the other unknowns
+        share.constraints = [e.g(q, t) / stages.h for q, t in zip(stages.Q, stages.t, strict=True)]
+
+    def force_multipliers(self, x: Any) -> Any:
+        """Those of the last stage, which is the end of the step."""
+        return getattr(x, self.multipliers[-1])

@@ -1,0 +1,21 @@
+"""Scaling functions ``dt/dtau = g``: how long a step is in time, where it is ``eps`` long in fictive time tau.
+
+A scheme with adaptive steps keeps ``eps`` constant and takes steps of about ``eps g`` in time (S003 ch. 3). Which
+functions it can use depends on the scheme: some need g as a function of the two energies, some of the coordinates
+alone. Each scaling knows what it is a function of; `Scaling.require` compares.
+
+>>> import livens as lv
+>>> kepler = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / lv.math.norm(q))
+>>> lv.scaling.potential(1.5).checked(kepler, q=[0.25, 0.0], p=[0.0, 1.0])  # as r^(3/2)
+0.125
+"""
+
+from livens.schemes.scaling.base import Scaling
+from livens.schemes.scaling.energies import inverse_lagrangian, kinetic, potential
+from livens.schemes.scaling.stiffness import StiffnessEstimate, stiffness, stiffness_estimate
+from livens.schemes.scaling.written import speed, written
+
+__all__ = [
+    "Scaling", "StiffnessEstimate", "inverse_lagrangian", "kinetic", "potential", "speed", "stiffness",
+    "stiffness_estimate", "written",
+]  # fmt: skip

@@ -1,0 +1,134 @@
+"""Scalings by stiffness: steps follow the frequency of the motion (S003 paper II, 3.2; paper V, 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens import math as m
+from livens.errors import InputError, ModelError
+from livens.expressions.parameters import Namespace
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.models.nambu import Nambu
+from livens.models.penalty import Contact
+from livens.schemes.scaling.base import Model, Scaling, limit_of, number
+
+#: Where a norm vanishes it has no derivative; this bound for its square keeps 0/0 out.
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Stiffness(Scaling):
+    limit: float
+    smooth: float | None
+    simplified: bool
+
+    def expression(self, model: Model) -> Any:
+        if isinstance(model, Nambu) or not model.separable or model.inverse_mass is None:
+            raise InputError(f"the scaling {self} needs a Hamiltonian with a constant mass matrix")
+        matrix = ca.hessian(_without_contacts(model), model.q)[0]
+        for gap, size in self._contacts(model):
+            # S003 paper II, eq. 28; simplified, a contact is as stiff in all directions of the coordinates it touches
+            direction = ca.gradient(gap, model.q)
+            shape = ca.diag(ca.SX.ones(direction.sparsity())) if self.simplified else direction @ direction.T
+            matrix += size * shape
+        rates = model.inverse_mass @ (ca.diag(ca.diag(matrix)) if self.simplified else matrix)
+        norm = ca.fabs(rates) if model.n == 1 else ca.sqrt(ca.fmax(ca.sumsqr(rates), _TINY))
+        return (norm + self.limit) ** -0.5
+
+    def _contacts(self, model: Hamiltonian) -> Iterator[tuple[Any, Any]]:
+        """Gap and stiffness of every contact."""
+        for element, q, k in _elements(model):
+            if not isinstance(element, Contact):
+                continue
+            if self.smooth is None:
+                raise InputError(f"the scaling {self} needs a length `smooth` for contacts, such as '{element.name}'")
+            for gap in element.gaps(m.symbols(q), k):
+                yield m.expression(gap), m.expression(element.stiffness(gap, k, self.smooth))
+
+    def __str__(self) -> str:
+        smooth = "" if self.smooth is None else f", smooth={self.smooth:g}"
+        return f"stiffness({self.limit:g}{smooth}{', simplified=True' if self.simplified else ''})"
+
+
+def stiffness(limit: float, smooth: float | None = None, simplified: bool = False) -> Scaling:
+    """``(|M^-1 V''| + limit)^(-1/2)``: steps follow the frequency of the motion (S003 paper II, 3.2).
+
+    The norm is that of Frobenius; steps are never longer than ``eps limit^(-1/2)``. A contact sets in at once, which
+    would make steps jump: `smooth` is the length it takes to set in here (only here, not in the forces). If
+    `simplified`, second derivatives beside the diagonal, and the directions of contacts, are left out.
+
+    >>> str(stiffness(1.0))
+    'stiffness(1)'
+    """
+    if smooth is not None and not number("smooth", smooth) > 0:
+        raise InputError(f"smooth must be greater than 0, got {smooth!r}")
+    return Stiffness(limit_of(limit), smooth, simplified)
+
+
+def _elements(model: Hamiltonian) -> Iterator[tuple[Any, Any, Namespace]]:
+    """The elements of the system a Hamiltonian was made of, with their coordinates and parameters."""
+    system = model.source
+    if system is None:
+        return
+    for element, index, where in zip(system.elements, system.indices, system.parameter_indices, strict=True):
+        k = model.k[list(where)]
+        size = system.shared.size
+        yield (
+            element,
+            model.q[list(index)],
+            Namespace(system.shared.symbols(k[:size]) | element.parameters.symbols(k[size:])),
+        )
+
+
+def _without_contacts(model: Hamiltonian) -> Any:
+    """The potential energy of everything else."""
+    system = model.source
+    if system is None or not any(isinstance(element, Contact) for element in system.elements):
+        return model.V
+    V = ca.SX(0)
+    for element, local, index, where in zip(
+        system.elements, system.models, system.indices, system.parameter_indices, strict=True
+    ):
+        if not isinstance(element, Contact):
+            f = ca.Function("V", [local.q, local.t, local.k], [local.V])
+            V += f(model.q[list(index)], model.t, model.k[list(where)])
+    return V
+
+
+@dataclass(frozen=True)
+class StiffnessEstimate:
+    """The stiffness of the expensive forces along the motion, from values a scheme has anyway (paper V, eq. 15).
+
+    No function of the state alone: it depends on the last step and on where in the step the scheme evaluates A.
+    """
+
+    limit: float
+
+    def expression(self, model: Hamiltonian, h: Any, alpha: Any) -> Any:
+        """``s = (|a(q + alpha h v, v, t + alpha h) - a(q, v, t)| / (alpha h |v|) + limit)^(-1/2)``, of q, v, t and k.
+
+        a are accelerations ``M^-1 A``. At rest nothing can be told: then only the limit counts.
+        """
+        if model.inverse_mass is None:
+            raise ModelError(f"{self} needs a Hamiltonian with a constant mass matrix")
+        a = ca.Function("a", [model.q, model.v, model.t, model.k], [model.inverse_mass @ model.A])
+        ahead = a(model.q + alpha * h * model.v, model.v, model.t + alpha * h, model.k)
+        change = ca.sumsqr(ahead - a(model.q, model.v, model.t, model.k))
+        way = ca.fmax(ca.sumsqr(alpha * h * model.v), _TINY)
+        return (ca.sqrt(change / way) + self.limit) ** -0.5
+
+    def __str__(self) -> str:
+        return f"stiffness_estimate({self.limit:g})"
+
+
+def stiffness_estimate(limit: float) -> StiffnessEstimate:
+    """The estimate (15) of S003 paper V, for schemes that evaluate expensive forces ahead of the state.
+
+    >>> str(stiffness_estimate(1.0))
+    'stiffness_estimate(1)'
+    """
+    return StiffnessEstimate(limit_of(limit, least=True))

@@ -1,0 +1,91 @@
+"""Scalings by the speed of the motion, and those users write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens import math as m
+from livens.errors import InputError
+from livens.expressions.parameters import Namespace
+from livens.expressions.read import Reader, argument_names
+from livens.models.element import ModelFunction
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.models.nambu import Nambu
+from livens.schemes.scaling.base import Model, Scaling, number
+from livens.schemes.scaling.energies import OfEnergies
+
+
+@dataclass(frozen=True)
+class Speed(Scaling):
+    offset: float
+
+    def expression(self, model: Model) -> Any:
+        rate = model.field if isinstance(model, Nambu) else ca.vertcat(model.velocity, model.momentum_rate)
+        return 1 / (ca.sqrt(ca.sumsqr(rate)) + self.offset)
+
+    def __str__(self) -> str:
+        return f"speed({self.offset:g})"
+
+
+def speed(offset: float = 0.0) -> Scaling:
+    """``1/(|z'| + offset)``: steps are about equally long in phase space (S003 paper IV, 4.1).
+
+    >>> str(speed(0.01))
+    'speed(0.01)'
+    """
+    value = number("offset", offset)
+    if value < 0:
+        raise InputError(f"offset must not be negative, got {offset!r}")
+    return Speed(value)
+
+
+@dataclass(frozen=True)
+class Written(Scaling):
+    function: ModelFunction
+
+    def expression(self, model: Model) -> Any:
+        if isinstance(model, Nambu):
+            return _read(model, self.function, "xk", x=m.symbols(model.x))
+        return _read(model, self.function, "qpk", q=m.symbols(model.q), p=m.symbols(model.p))
+
+    def __str__(self) -> str:
+        return "written by the user"
+
+
+@dataclass(frozen=True)
+class WrittenOfEnergies(OfEnergies):
+    function: ModelFunction
+
+    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
+        return _read(model, self.function, "TVk", T=m.Scalar(ca.SX(T)), V=m.Scalar(ca.SX(V)))
+
+    def __str__(self) -> str:
+        return "written by the user"
+
+
+def _read(model: Model, function: ModelFunction, allowed: str, **given: Any) -> Any:
+    named = Namespace(model.shared.symbols(model.k[: model.shared.size]))
+    return Reader({**given, "k": named})("scaling", function, (), allowed)
+
+
+def written(function: ModelFunction) -> Scaling:
+    """A scaling of one's own: a function that names what it needs, of ``q p k``, of ``x k``, or of ``T V k``.
+
+    >>> import livens as lv
+    >>> oscillator = lv.Hamiltonian("x", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: q[0] ** 4)
+    >>> written(lambda q: 1 / (1 + q[0] ** 2)).variables(oscillator)
+    'q'
+    >>> written(lambda T, V: 1 / (T + 2 * V)).energies
+    True
+    """
+    if not callable(function):
+        raise InputError(f"a scaling must be a function of q, p, T, V, x or k, got {function!r}")
+    names = set(argument_names("scaling", function, "", "qpTVxk"))
+    if names & set("TV"):
+        if not names <= set("TVk"):
+            raise InputError("a scaling is a function of T and V, or of the state, not of both")
+        return WrittenOfEnergies(function)
+    return Written(function)

@@ -1,0 +1,31 @@
+"""Runge-Kutta methods as tables of numbers, for any number of stages.
+
+>>> from livens import tableaus
+>>> method = tableaus.gauss(3)
+>>> method.order, method.symplectic, method.stiffly_accurate, round(method.stability_at_infinity, 14)
+(6, True, False, -1.0)
+"""
+
+from __future__ import annotations
+
+from livens.schemes.tableaus.families import (
+    FAMILIES,
+    gauss,
+    lobatto_iiia,
+    lobatto_iiia_iiib,
+    lobatto_iiib,
+    lobatto_iiic,
+    lobatto_iiid,
+    lobatto_iiie,
+    radau_ia,
+    radau_iia,
+)
+from livens.schemes.tableaus.murua import Murua, murua
+from livens.schemes.tableaus.polynomials import Extrapolation, Interpolant
+from livens.schemes.tableaus.tableau import Pair, Tableau
+
+__all__ = [
+    "FAMILIES", "Extrapolation", "Interpolant", "Murua", "Pair", "Tableau", "gauss", "lobatto_iiia",
+    "lobatto_iiia_iiib", "lobatto_iiib", "lobatto_iiic", "lobatto_iiid", "lobatto_iiie", "murua", "radau_ia",
+    "radau_iia",
+]  # fmt: skip

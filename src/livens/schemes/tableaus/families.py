@@ -1,0 +1,204 @@
+"""Gauss, Radau and Lobatto methods with any number of stages, rounded to doubles once.
+
+The nodes are zeros of sums of Legendre polynomials of [0, 1]. On given nodes, three ideas make all methods: integrals
+of Lagrange's polynomials (so that C holds), conjugates ``b_j (1 - a_ji / b_i)`` (D takes the place of C), averages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from functools import cache
+from numbers import Real
+from typing import Any
+
+from livens.errors import InputError
+from livens.schemes.tableaus import digits as d
+from livens.schemes.tableaus.tableau import Pair, Tableau
+
+#: More stages than this take seconds to compute, and no step of a simulation is worth them.
+MOST_STAGES = 60
+
+
+def stages(s: Any, least: int, name: str) -> int:
+    """s as an int, or an error."""
+    number = isinstance(s, Real) and not isinstance(s, bool) and math.isfinite(s)
+    if not number or s != int(s) or not least <= s <= MOST_STAGES:
+        raise InputError(f"{name} needs a whole number of stages s from {least} to {MOST_STAGES}, not {s!r}")
+    return int(s)
+
+
+def gauss(s: int) -> Tableau:
+    """Gauss-Legendre collocation: order 2s, symplectic, symmetric.
+
+    >>> gauss(1)
+    Tableau(name='gauss-1', c=array([0.5]), A=array([[0.5]]), b=array([1.]))
+    """
+    return _gauss(stages(s, 1, "gauss"))
+
+
+def radau_ia(s: int) -> Tableau:
+    """Radau IA: order 2s-1, the conjugate of collocation at nodes with ``c_1 = 0``.
+
+    >>> radau_ia(2).order, radau_ia(2).C, radau_ia(2).D
+    (3, 1, 2)
+    """
+    return _radau_ia(stages(s, 1, "radau_ia"))
+
+
+def radau_iia(s: int) -> Tableau:
+    """Radau IIA: collocation at nodes with ``c_s = 1``; order 2s-1, stiffly accurate.
+
+    >>> radau_iia(1).A, radau_iia(2).stability_at_infinity
+    (array([[1.]]), 0.0)
+    """
+    return _radau_iia(stages(s, 1, "radau_iia"))
+
+
+def lobatto_iiia(s: int) -> Tableau:
+    """Lobatto IIIA: collocation at nodes with ``c_1 = 0``, ``c_s = 1``; order 2s-2, stiffly accurate.
+
+    >>> lobatto_iiia(2).A
+    array([[0. , 0. ],
+           [0.5, 0.5]])
+    """
+    return _lobatto(stages(s, 2, "lobatto_iiia"))["iiia"]
+
+
+def lobatto_iiib(s: int) -> Tableau:
+    """Lobatto IIIB: the conjugate of IIIA; order 2s-2.
+
+    >>> lobatto_iiib(2).A
+    array([[0.5, 0. ],
+           [0.5, 0. ]])
+    """
+    return _lobatto(stages(s, 2, "lobatto_iiib"))["iiib"]
+
+
+def lobatto_iiic(s: int) -> Tableau:
+    """Lobatto IIIC: ``a_i1 = b_1`` and C(s-1); order 2s-2, stiffly accurate, ``R(inf) = 0``.
+
+    >>> lobatto_iiic(2).A
+    array([[ 0.5, -0.5],
+           [ 0.5,  0.5]])
+    """
+    return _lobatto(stages(s, 2, "lobatto_iiic"))["iiic"]
+
+
+def lobatto_iiid(s: int) -> Tableau:
+    """Lobatto IIID: the average of IIIC and its conjugate; order 2s-2, symplectic, symmetric.
+
+    >>> lobatto_iiid(2).A
+    array([[ 0.25, -0.25],
+           [ 0.75,  0.25]])
+    """
+    return _lobatto(stages(s, 2, "lobatto_iiid"))["iiid"]
+
+
+def lobatto_iiie(s: int) -> Tableau:
+    """Lobatto IIIE: the average of IIIA and IIIB; order 2s-2, symplectic, symmetric.
+
+    >>> lobatto_iiie(2).A
+    array([[0.25, 0.  ],
+           [0.5 , 0.25]])
+    """
+    return _lobatto(stages(s, 2, "lobatto_iiie"))["iiie"]
+
+
+@cache
+def _lobatto_pair(s: int) -> Pair:
+    return Pair(f"lobatto-iiia-iiib-{s}", lobatto_iiia(s), lobatto_iiib(s))
+
+
+def lobatto_iiia_iiib(s: int) -> Pair:
+    """Lobatto IIIA on coordinates and IIIB on momenta: order 2s-2, symplectic, symmetric (S002 6.2).
+
+    >>> lobatto_iiia_iiib(3).order, lobatto_iiia_iiib(3).symplectic
+    (4, True)
+    """
+    return _lobatto_pair(stages(s, 2, "lobatto_iiia_iiib"))
+
+
+#: Name of a family -> the function that makes its tableau for s stages.
+FAMILIES: dict[str, Callable[[int], Tableau]] = {
+    "gauss": gauss,
+    "radau-ia": radau_ia,
+    "radau-iia": radau_iia,
+    "lobatto-iiia": lobatto_iiia,
+    "lobatto-iiib": lobatto_iiib,
+    "lobatto-iiic": lobatto_iiic,
+    "lobatto-iiid": lobatto_iiid,
+    "lobatto-iiie": lobatto_iiie,
+}
+
+
+def gauss_nodes(s: int) -> d.Vector:
+    """Zeros of ``P_s``."""
+    return d.zeros([0] * s + [1])
+
+
+def lobatto_nodes(s: int) -> d.Vector:
+    """Zeros of ``P_s - P_(s-2)``; the first is 0, the last is 1."""
+    return [Decimal(0), *d.zeros([0] * (s - 2) + [-1, 0, 1])[1:-1], Decimal(1)]
+
+
+def collocation(c: d.Vector, upper: d.Vector) -> d.Matrix:
+    """The integrals of Lagrange's polynomials on the nodes c from 0 to each upper limit."""
+    W = d.lagrange(c)
+    return [d.combine(W, d.legendre_integrals(len(c) - 1, u)) for u in upper]
+
+
+def _conjugate(A: d.Matrix, b: d.Vector) -> d.Matrix:
+    return [[b[j] * (1 - A[j][i] / b[i]) for j in range(len(b))] for i in range(len(b))]
+
+
+def _average(A: d.Matrix, B: d.Matrix) -> d.Matrix:
+    return [[(x + y) / 2 for x, y in zip(p, q, strict=True)] for p, q in zip(A, B, strict=True)]
+
+
+def _tableau(name: str, c: d.Vector, A: d.Matrix, b: d.Vector) -> Tableau:
+    return Tableau(f"{name}-{len(b)}", d.rounded(c), d.rounded(A), d.rounded(b))
+
+
+@cache
+def _gauss(s: int) -> Tableau:
+    with d.digits(s):
+        c = gauss_nodes(s)
+        *A, b = collocation(c, [*c, Decimal(1)])
+        return _tableau("gauss", c, A, b)
+
+
+@cache
+def _radau_ia(s: int) -> Tableau:
+    with d.digits(s):
+        c = [Decimal(0), *d.zeros([0] * (s - 1) + [1, 1])[1:]]
+        *A, b = collocation(c, [*c, Decimal(1)])
+        return _tableau("radau-ia", c, _conjugate(A, b), b)
+
+
+@cache
+def _radau_iia(s: int) -> Tableau:
+    with d.digits(s):
+        c = [*d.zeros([0] * (s - 1) + [-1, 1])[:-1], Decimal(1)]
+        A = collocation(c, c)
+        return _tableau("radau-iia", c, A, A[-1])
+
+
+@cache
+def _lobatto(s: int) -> dict[str, Tableau]:
+    with d.digits(s):
+        c = lobatto_nodes(s)
+        A = collocation(c, c)
+        b = A[-1]
+        iiib, iiic = _conjugate(A, b), _iiic(c, b)
+        matrices = dict(iiia=A, iiib=iiib, iiic=iiic, iiid=_average(iiic, _conjugate(iiic, b)), iiie=_average(A, iiib))
+        return {name: _tableau(f"lobatto-{name}", c, matrix, b) for name, matrix in matrices.items()}
+
+
+def _iiic(c: d.Vector, b: d.Vector) -> d.Matrix:
+    """With ``a_i1 = b_1`` the others must integrate ``p - b_1 p(0)`` for all p of degree s-2, by C(s-1)."""
+    W = d.lagrange(c[1:])
+    at_zero = d.combine(W, d.legendre(len(c) - 2, Decimal(0)))
+    rows = collocation(c[1:], c)
+    return [[b[0], *(x - b[0] * z for x, z in zip(row, at_zero, strict=True))] for row in rows]

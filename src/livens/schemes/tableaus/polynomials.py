@@ -1,0 +1,91 @@
+"""Polynomials through the stages of a step: dense output, and a first guess of the stages of the next step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from livens.errors import InputError
+from livens.schemes.tableaus import conditions
+from livens.schemes.tableaus import digits as d
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolant:
+    """Lagrange's polynomials ``l_i`` for given nodes, and their integrals ``b_i(theta)`` from 0 to theta.
+
+    ``weights[i, k]`` are the coefficients of ``l_i`` in the Legendre polynomials ``P_k`` of [0, 1].
+
+    >>> trapezoidal = Interpolant.through([0, 1])
+    >>> trapezoidal(0.5), trapezoidal.lagrange(0.5)
+    (array([0.375, 0.125]), array([0.5, 0.5]))
+    """
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def through(cls, nodes: ArrayLike) -> Interpolant:
+        """For these nodes, all different."""
+        exact = _exact(nodes)
+        with d.digits(len(exact)):
+            return cls(d.frozen(np.asarray(nodes)), d.rounded(d.lagrange(exact)))
+
+    def __call__(self, theta: ArrayLike) -> np.ndarray:
+        """``b_i(theta)``, along a new last axis: ``x(t0 + theta h) = x0 + h sum_i b_i(theta) X'_i``."""
+        return conditions.integral_table(len(self.nodes) - 1, np.asarray(theta)) @ self.weights.T
+
+    def lagrange(self, theta: ArrayLike) -> np.ndarray:
+        """``l_i(theta)``, along a new last axis: ``z(t0 + theta h) = sum_i l_i(theta) Z_i``."""
+        return conditions.legendre_table(len(self.nodes) - 1, np.asarray(theta)) @ self.weights.T
+
+
+@dataclass(frozen=True, eq=False)
+class Extrapolation:
+    """Values at the nodes of one step, carried on to the stages of the next step, which is r times as long.
+
+    The matrix ``l_j(1 + r c_i)`` is ``sum_k coefficients[k] r^k``. All ``l_j`` have their zeros to the left of 1 or at
+    it, so the terms of an entry have one sign and nothing cancels.
+
+    >>> Extrapolation.between([0, 1], [0.5])(2.0)
+    array([[-1.,  2.]])
+    """
+
+    coefficients: np.ndarray
+
+    @classmethod
+    def between(cls, nodes: ArrayLike, stages: ArrayLike) -> Extrapolation:
+        """From values at these nodes of a step to these stages of the next one."""
+        c, targets = _exact(nodes), [Decimal(x) for x in np.asarray(stages, dtype=float).tolist()]
+        with d.digits(len(c)):
+            taylor = [_product_around_one(c, j) for j in range(len(c))]
+            powers = [[Decimal(1) if k == 0 else x**k for x in targets] for k in range(len(c))]  # 0^0 is no decimal
+            return cls(d.rounded([[[t[k] * x for t in taylor] for x in powers[k]] for k in range(len(c))]))
+
+    def __call__(self, r: float) -> np.ndarray:
+        """The matrix for the ratio r of the new step size to the old one."""
+        matrix = np.zeros(self.coefficients.shape[1:])
+        for c in self.coefficients[::-1]:
+            matrix = matrix * r + c
+        return matrix
+
+
+def _product_around_one(c: list[Decimal], j: int) -> list[Decimal]:
+    """Coefficients of ``l_j(1 + x)`` in powers of x, lowest first."""
+    product = [Decimal(1)]
+    for m, other in enumerate(c):
+        if m != j:
+            constant, slope = (1 - other) / (c[j] - other), 1 / (c[j] - other)
+            low, high = [constant * x for x in product] + [Decimal(0)], [Decimal(0)] + [slope * x for x in product]
+            product = [x + y for x, y in zip(low, high, strict=True)]
+    return product
+
+
+def _exact(nodes: ArrayLike) -> list[Decimal]:
+    values = np.asarray(nodes, dtype=float)
+    if values.ndim != 1 or not values.size or len(set(values.tolist())) < len(values):
+        raise InputError(f"a polynomial goes through nodes that are all different, not through {values.tolist()}")
+    return [Decimal(x) for x in values.tolist()]

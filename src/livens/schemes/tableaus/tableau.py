@@ -1,0 +1,178 @@
+"""Coefficients of one Runge-Kutta method, or of two that go together, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.schemes.tableaus import conditions
+from livens.schemes.tableaus.digits import frozen
+from livens.schemes.tableaus.polynomials import Extrapolation, Interpolant
+
+
+@dataclass(frozen=True, eq=False)
+class Tableau:
+    """Nodes c, matrix A and weights b of a Runge-Kutta method (S002 def. 5.1).
+
+    ``X_i = x0 + h sum_j a_ij X'_j``, ``X'_i = f(t0 + c_i h, X_i)``, ``x1 = x0 + h sum_i b_i X'_i``.
+
+    >>> heun = Tableau("heun", c=[0, 1], A=[[0, 0], [1, 0]], b=[0.5, 0.5])
+    >>> heun.order, heun.stiffly_accurate, heun.symplectic
+    (2, False, False)
+    """
+
+    name: str
+    c: np.ndarray
+    A: np.ndarray
+    b: np.ndarray
+
+    def __post_init__(self) -> None:
+        for field in ("c", "A", "b"):
+            object.__setattr__(self, field, frozen(np.asarray(getattr(self, field))))
+        s = self.b.size
+        if s < 1 or self.b.shape != (s,) or self.c.shape != (s,) or self.A.shape != (s, s):
+            raise InputError(
+                f"tableau '{self.name}' needs c and b of one length s and A of shape (s, s), "
+                f"got {self.c.shape}, {self.b.shape}, {self.A.shape}"
+            )
+        if not all(np.all(np.isfinite(part)) for part in (self.c, self.A, self.b)):
+            raise InputError(f"tableau '{self.name}' has a coefficient that is not a finite number")
+
+    @property
+    def s(self) -> int:
+        """The number of stages."""
+        return len(self.b)
+
+    def residual_b(self, k: int) -> float:
+        """Of the k-th part of B: see `livens.tableaus.conditions`."""
+        return conditions.residual_b(k, self.c, self.b)
+
+    def residual_c(self, k: int) -> float:
+        """Of the k-th part of C."""
+        return conditions.residual_c(k, self.c, self.A, self.c)
+
+    def residual_d(self, k: int) -> float:
+        """Of the k-th part of D."""
+        return conditions.residual_d(k, self.c, self.A, self.b)
+
+    @cached_property
+    def B(self) -> int:
+        """The order of the quadrature: B(p) holds, ``sum_i b_i c_i^(k-1) = 1/k`` for k up to p."""
+        return conditions.largest(self.residual_b, self.s)
+
+    @cached_property
+    def C(self) -> int:
+        """The stage order: C(q) holds, ``sum_j a_ij c_j^(k-1) = c_i^k/k`` for k up to q."""
+        return conditions.largest(self.residual_c, self.s)
+
+    @cached_property
+    def D(self) -> int:
+        """D(r) holds, ``sum_i b_i c_i^(k-1) a_ij = b_j (1 - c_j^k)/k`` for k up to r."""
+        return conditions.largest(self.residual_d, self.s)
+
+    @cached_property
+    def order(self) -> int:
+        """The order that B, C, D and symmetry guarantee. It is the order of every family here."""
+        return conditions.guaranteed_order(self.B, self.C, self.D, self.symmetric)
+
+    @property
+    def symplecticity_defect(self) -> float:
+        """The largest of ``b_i a_ij + b_j a_ji - b_i b_j``."""
+        return conditions.symplecticity_defect(self.A, self.b, self.A, self.b)
+
+    @property
+    def symplectic(self) -> bool:
+        """Quadratic invariants are kept, and so is the symplectic form."""
+        return self.symplecticity_defect < conditions.ROUND_OFF
+
+    @property
+    def symmetric(self) -> bool:
+        """The method with -h undoes the method with h."""
+        return conditions.symmetry_defect(self.c, self.A, self.b) < conditions.ROUND_OFF
+
+    @property
+    def stiffly_accurate(self) -> bool:
+        """The last stage is the end of the step, ``c_s = 1`` and ``a_sj = b_j`` (S002 def. 5.2)."""
+        return bool(
+            abs(self.c[-1] - 1) < conditions.ROUND_OFF and np.all(abs(self.A[-1] - self.b) < conditions.ROUND_OFF)
+        )
+
+    @property
+    def collocation(self) -> bool:
+        """C(s) holds and no two nodes are the same: a polynomial of degree s goes through all stages."""
+        return self.s <= self.C and len(set(self.c.tolist())) == self.s
+
+    @cached_property
+    def stability_at_infinity(self) -> float:
+        """``R(z)`` for z to minus infinity: 0 damps what is infinitely stiff, +-1 carries it on for ever."""
+        return conditions.stability_at_infinity(self.A, self.b)
+
+    @property
+    def conjugate(self) -> Tableau:
+        """The method on momenta that makes a symplectic pair with this one on coordinates; the b_i must not be 0.
+
+        From ``b_i ahat_ij + b_j a_ji = b_i b_j``; Lobatto IIIA and IIIB are conjugate to each other.
+        """
+        if not np.all(self.b):
+            raise InputError(f"tableau '{self.name}' has a weight that is zero, so it has no conjugate")
+        A = self.b[None, :] * (1 - self.A.T / self.b[:, None])
+        return Tableau(f"{self.name}-conjugate", self.c, A, self.b)
+
+    def interpolant(self) -> Interpolant:
+        """Dense output: ``b_i(theta)`` with ``x(t0 + theta h) = x0 + h sum_i b_i(theta) X'_i``.
+
+        It begins at x0 and, if B(s) holds, ends at x1. With collocation it goes through the stages too.
+        """
+        return Interpolant.through(self.c)
+
+    def extrapolation(self) -> Extrapolation:
+        """From the stages of a step to those of the next one, for any ratio of step sizes: a start for Newton."""
+        return Extrapolation.between(self.c, self.c)
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """One method on coordinates, `first`, and another on momenta, `second` (S002 def. 6.1)."""
+
+    name: str
+    first: Tableau
+    second: Tableau
+
+    def __post_init__(self) -> None:
+        if self.first.s != self.second.s:
+            raise InputError(
+                f"the methods of pair '{self.name}' must have equally many stages, "
+                f"they have {self.first.s} and {self.second.s}"
+            )
+
+    @property
+    def s(self) -> int:
+        """The number of stages."""
+        return self.first.s
+
+    @property
+    def symplecticity_defect(self) -> float:
+        """The largest of ``b_i - bhat_i`` and ``b_i ahat_ij + bhat_j a_ji - b_i bhat_j`` (S002 6.5)."""
+        x, y = self.first, self.second
+        return max(conditions.symplecticity_defect(x.A, x.b, y.A, y.b), float(np.abs(x.b - y.b).max()))
+
+    @property
+    def symplectic(self) -> bool:
+        """The symplectic form is kept, and so are invariants ``q^T D p``."""
+        return self.symplecticity_defect < conditions.ROUND_OFF
+
+    @property
+    def symmetric(self) -> bool:
+        """Both methods are."""
+        return self.first.symmetric and self.second.symmetric
+
+    @property
+    def order(self) -> int:
+        """The order that the conditions both methods fulfil guarantee; they must have the same nodes and weights."""
+        x, y = self.first, self.second
+        if not (np.array_equal(x.c, y.c) and np.array_equal(x.b, y.b)):
+            raise InputError(f"pair '{self.name}' has different nodes or weights: B, C and D do not give its order")
+        return conditions.guaranteed_order(x.B, min(x.C, y.C), min(x.D, y.D), self.symmetric)

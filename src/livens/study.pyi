@@ -1,0 +1,1 @@
+from livens.analysis.study import *

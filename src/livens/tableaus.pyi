@@ -1,0 +1,1 @@
+from livens.schemes.tableaus import *
