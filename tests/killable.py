@@ -18,7 +18,7 @@ from pathlib import Path
 import livens as lv
 from livens.results import journal as atomic
 from livens.results import recorder
-from livens.run.run import run
+from livens.run import run
 
 
 class FaultyDisk:

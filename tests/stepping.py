@@ -5,13 +5,13 @@ import functools
 import numpy as np
 
 import livens as lv
-from livens.engine.reference import ReferenceStepper
+from livens.engine.reference import ReferenceSolver
 
 
 @functools.cache
 def step_of(model, scheme):
-    equations = lv.schemes.get(scheme).equations(model)
-    return equations, ReferenceStepper(equations)
+    equations = lv.schemes.get(scheme).equations(model).flatten()
+    return equations, ReferenceSolver(equations)
 
 
 class OneStep:

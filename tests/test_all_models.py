@@ -531,7 +531,7 @@ def test_commands(livens, tmp_path):
         (["run", "magnetic-pendulum", "--tolerance", "1e-6"], "does not estimate its error"),
         (["run", "magnetic-pendulum", "--scheme", "sundman", "--largest", "1"], "chooses its steps itself"),
         (["run", "a.h5", "--resume", "--tolerance", "1e-6"], "--tolerance cannot be changed"),
-        (["compare", "euler-top", "--schemes", "livens-em"], "needs a model of the kind System"),
+        (["compare", "euler-top", "--schemes", "livens-em"], "needs a mechanical system made of elements"),
     ],
 )
 def test_bad_input(livens, arguments, words):
@@ -545,8 +545,16 @@ def test_lists_show_families(capsys):
     list_("schemes")
     printed = capsys.readouterr().out
     for pattern in lv.schemes.names():
-        assert f"{pattern}\n" in printed
-    assert "such as gauss-1, gauss-2, gauss-3" in printed
+        assert f" {pattern} " in printed
+    list_("schemes", "gauss-<s>")
+    printed = capsys.readouterr().out
+    assert printed.startswith("gauss-<s>\n") and "gauss-1, gauss-2, gauss-3\n" in printed
+    list_("schemes", "J-PRK")
+    printed = capsys.readouterr().out
+    assert printed.startswith("lobatto-iiia-iiib-3\n") and "also called   J-PRK-3, J-PRK\n" in printed
+    list_("problems", "kepler")
+    printed = capsys.readouterr().out
+    assert printed.startswith("kepler\n") and "usual scheme  livens-em" in printed and "stormer-verlet" in printed
     list_("", as_json=True)
     facts = json.loads(capsys.readouterr().out)
     families = {scheme["name"]: scheme["family"] for scheme in facts["schemes"]}

@@ -99,6 +99,8 @@ def test_every_and_resume(tmp_path):
         (["run", "absent.h5", "--resume"], "there is no file"),
         (["plot", "text.h5"], "not a result file of livens"),
         (["list", "schemas"], "did you mean 'schemes'?"),
+        (["list", "schemes", "gaus-2"], "unknown scheme 'gaus-2'; did you mean 'gauss-2'?"),
+        (["list", "problems", "keppler"], "did you mean 'kepler'?"),
         (["bench", "--rounds", "0"], "rounds must be at least 1"),
         (["walk"], "No such command"),
     ],
@@ -130,6 +132,10 @@ def test_list(tmp_path):
     assert {s["name"]: s["order"] for s in facts["schemes"]} == {s.name: s.order for s in lv.schemes.all()}
     done = livens("list", "schemes", cwd=tmp_path)
     assert "livens-em" in done.stdout and "livens-midpoint" in done.stdout
+    facts = json.loads(livens("list", "schemes", "EML", "--json", cwd=tmp_path).stdout)
+    assert facts == {"schemes": [json.loads(json.dumps(lv.schemes.get("livens-em").traits.as_object()))]}
+    done = livens("list", "schemes", "ggl-em", cwd=tmp_path)
+    assert done.stdout.startswith("ggl-em\n") and "a constant mass matrix; a regular mass matrix" in done.stdout
 
 
 def test_ctrl_c_leaves_a_file_that_goes_on(tmp_path):

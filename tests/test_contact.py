@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 import livens as lv
 from livens import bodies
 from livens import rotations as rot
+from livens.expressions.parameters import Namespace
 from livens.models.penalty import smooth_depth, smooth_slope
 from livens.models.summed import dynamics
 
@@ -213,7 +214,7 @@ def test_smoothed_depth(depth, c):
 def test_smoothing_is_not_in_the_forces():
     system = balls(2)
     contact = system.elements[-1]
-    k = lv.parameters.Namespace(contact.parameters.values)
+    k = Namespace(contact.parameters.values)
     (gap,) = contact.gaps(np.array([0.0, 0, 0.26, 0]), k)
     assert gap == pytest.approx(0.01, rel=1e-12)
     assert contact.stiffness(gap, k, 1e-2) > 100 and force(system, [0, 0, 0.26, 0]).tolist() == [0, 0, 0, 0]
@@ -237,7 +238,7 @@ def test_bad_input():
         (lambda: bodies.sphere_sphere([0, 0], 0.1, [1, 1], 0.1, stiffness=1.0), "must belong to a body"),
         (lambda: bodies.sphere_sphere(at, -0.1, [0, 0, 0], 0.1, stiffness=1.0), "radius must not be negative"),
         (lambda: bodies.sphere_sphere(at, 0.1, [0, 0, 0], 0.1, stiffness=0.0), "stiffness must be greater than 0"),
-        (lambda: bodies.sphere_sphere(at, 0.1, [0, 0, 0], 0.1, stiffness=np.nan), "stiffness must be greater than 0"),
+        (lambda: bodies.sphere_sphere(at, 0.1, [0, 0, 0], 0.1, stiffness=np.nan), "stiffness must be a finite number"),
         (lambda: bodies.sphere_plane(at, 0.1, [0, 0, 0], [0, 0, 1], stiffness=1, damping=-1), "damping must not be"),
         (lambda: bodies.sphere_plane(at, 0.1, [0, 0, 0], [0, 0, 1], stiffness=1, law="herz"), "did you mean 'hertz'"),
         (lambda: bodies.sphere_plane(at, 0.1, [0, 0, 0], [0, 0, 0], stiffness=1), "normal must not be zero"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import bodies
 from livens import rotations as rot
-from livens.engine.reference import ReferenceStepper
+from livens.engine.reference import ReferenceSolver
 from livens.schemes.recipes.turning import chord_velocity
 
 PROBLEMS = ("free-rigid-body", "heavy-top", "closed-loop-bars")
@@ -60,8 +60,8 @@ def test_one_step(name):
     size = {variable: np.abs(getattr(run, variable)).max() for variable in "qvp"}
     ends = {}
     for scheme in ("livens-em", *OTHERS):
-        equations = lv.schemes.get(scheme).equations(problem.system)
-        stepper, layout = ReferenceStepper(equations), equations.layout
+        equations = lv.schemes.get(scheme).equations(problem.system).flatten()
+        stepper, layout = ReferenceSolver(equations), equations.layout
         for n in range(0, len(run.t) - 1, 3):
             z = layout.vector(dict(q=run.q[n], v=run.v[n], p=run.p[n], multipliers=run.multipliers[n]))
             c = np.concatenate([[problem.h, run.t[n]], problem.system.parameter_vector()])

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import math as m
 from livens.engine import loop, native
+from livens.engine.compiled import compiled_step
 from livens.engine.fused import FusedStepper
+from livens.engine.loop import Policy, flow
 from livens.engine.reference import ReferenceStepper
-from livens.engine.stepper import Carry
-from livens.schemes.recipes.elements import step_equations
+from livens.engine.steps import Carry
 
 
 def random_system(seed, n, constrained, coupled):
@@ -55,6 +56,11 @@ def test_tiers_agree_on_the_double_four_bar():
     fused, reference = (lv.simulate(problem, t_end=0.2, tier=tier) for tier in ("fused", "reference"))
     assert np.abs(fused.q - reference.q).max() < 1e-13
     assert np.abs(fused.v - reference.v).max() < 1e-9
+
+
+def equal(first):
+    """Steps of 1e-3 from t = 0."""
+    return Policy(False, 1e-3, 0.0, first, -1, np.inf, np.inf, True)
 
 
 def test_sum_of_elements_equals_one_element():
@@ -109,52 +115,55 @@ def test_pivot_order_is_chosen_anew():
     forced here eliminates v_x with the constraint, whose entry there is x.
     """
     problem = lv.problems.load("simple-pendulum")
-    equations = step_equations(problem.system, lv.schemes.get("livens-em"))
-    c = np.concatenate([[1e-3, 0.0], problem.system.parameter_vector()])
+    compiled = compiled_step(problem.system, lv.schemes.get("livens-em"))
+    k = problem.system.parameter_vector()
+    c = np.concatenate([[1e-3, 0.0], k])
     lowest = lv.simulate(problem.system, [0.0, -1.0], [-1.0, 0.0], h=1e-3, t_end=3e-3)  # symmetric in time: turn back
     q, v = lowest.q[-1], -lowest.v[-1]
     z = np.concatenate([q, v, v, [0.0, 0.0, 0.0]])
     x = np.concatenate([v, lowest.multipliers[-1]])
-    stepper = FusedStepper(equations, z, x, c)
+    stepper = FusedStepper(compiled, k, compiled.order_for(x, z, c))
     forced = ((2, 1, 0), (0, 1, 2))
     stepper.order = forced
-    steps = stepper.advance(Carry.start(z, x), 100, 0, 1e-3, 0.0, c.copy())
+    steps = stepper.advance(Carry.start(0.0, z, x), 100, equal(0), flow(1e-3))
     assert abs(steps.Z[2, 0]) < 1e-9
     assert steps.trouble is None and steps.taken == 100
-    assert stepper.statistics.repivots >= 1 and stepper.order != forced
+    assert stepper.cost.repivots >= 1 and stepper.order != forced
     Z = steps.Z.copy()
-    reference = ReferenceStepper(equations).advance(Carry.start(z, x), 100, 0, 1e-3, 0.0, c.copy())
+    reference = ReferenceStepper(compiled.flat, k).advance(Carry.start(0.0, z, x), 100, equal(0), flow(1e-3))
     assert np.abs(Z[:, :2] - reference.Z[:, :2]).max() < 1e-13
 
 
 def test_an_order_with_exactly_zero_pivot_is_given_up():
     """Division by zero in the elimination: infinities and NaN are noticed, not accepted."""
     problem = lv.problems.load("simple-pendulum")
-    equations = step_equations(problem.system, lv.schemes.get("livens-midpoint"))
-    c = np.concatenate([[1e-3, 0.0], problem.system.parameter_vector()])
+    compiled = compiled_step(problem.system, lv.schemes.get("livens-midpoint"))
+    k = problem.system.parameter_vector()
+    c = np.concatenate([[1e-3, 0.0], k])
     z = np.concatenate([[0.0, -1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0]])
     x = np.zeros(3)
-    stepper = FusedStepper(equations, z, x, c)
+    stepper = FusedStepper(compiled, k, compiled.order_for(x, z, c))
     stepper.order = ((2, 1, 0), (0, 1, 2))
-    steps = stepper.advance(Carry.start(z, x), 10, 0, 1e-3, 0.0, c.copy())
+    steps = stepper.advance(Carry.start(0.0, z, x), 10, equal(0), flow(1e-3))
     assert steps.trouble is None and steps.taken == 10
-    assert stepper.statistics.repivots + stepper.statistics.reference_steps >= 1
+    assert stepper.cost.repivots + stepper.cost.reference_steps >= 1
     assert np.all(np.isfinite(steps.Z))
 
 
 def test_chunks_do_not_change_the_run():
     """Bit for bit: the carried numbers are all there is."""
     problem = lv.problems.load("double-four-bar")
-    equations = step_equations(problem.system, lv.schemes.get("livens-em"))
+    compiled = compiled_step(problem.system, lv.schemes.get("livens-em"))
     run = lv.simulate(problem, t_end=0.3)
-    c = np.concatenate([[1e-3, 0.0], problem.system.parameter_vector()])
+    k = problem.system.parameter_vector()
+    c = np.concatenate([[1e-3, 0.0], k])
     z = np.concatenate([problem.q0, problem.v0, run.p[0], [0.0, 0.0], run.multipliers[0]])
     x = np.concatenate([problem.v0, run.multipliers[0]])
-    stepper = FusedStepper(equations, z, x, c)
-    carry, done, random = Carry.start(z, x), 0, np.random.default_rng(1)
+    stepper = FusedStepper(compiled, k, compiled.order_for(x, z, c))
+    carry, done, random = Carry.start(0.0, z, x), 0, np.random.default_rng(1)
     while done < 300:
         count = min(int(random.integers(1, 60)), 300 - done)
-        steps = stepper.advance(carry, count, done, 1e-3, 0.0, c)
+        steps = stepper.advance(carry, count, equal(done), flow(1e-3))
         assert np.array_equal(steps.Z[:, :30], run.q[done + 1 : done + count + 1])
         carry, done = steps.carry, done + count
 

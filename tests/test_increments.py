@@ -52,6 +52,12 @@ SMOOTH = {
     "sqrt": (ca.sqrt, HALF),
     "exp": (ca.exp, LINE),
     "log": (ca.log, HALF),
+    "log1p": (ca.log1p, HALF),
+    "log1p, negative": (ca.log1p, (-0.9, -0.1)),
+    "expm1": (ca.expm1, LINE),
+    "expm1, near -1": (ca.expm1, (-40.0, -20.0)),
+    "hypot": (ca.hypot, FAR, LINE),
+    "hypot with a constant": (lambda x: ca.hypot(1.7, x), LINE),
     "sin": (ca.sin, LINE),
     "cos": (ca.cos, LINE),
     "tan": (ca.tan, (-1.2, 1.2)),
@@ -82,8 +88,6 @@ SERIES = {
     "asinh": (ca.asinh, LINE),
     "acosh": (ca.acosh, (1.5, 4.0)),
     "atanh": (ca.atanh, (-0.8, 0.8)),
-    "log1p": (ca.log1p, HALF),
-    "expm1": (ca.expm1, LINE),
     "erf": (ca.erf, LINE),
 }
 ALL = SMOOTH | SERIES
@@ -186,6 +190,9 @@ def test_the_plain_difference_would_not_do():
         (ca.asinh, np.arcsinh(1000.0)),
         (lambda x: ca.exp(-x), -1.0),
         (lambda x: ca.log(1 + x), np.log1p(1000.0)),
+        (ca.log1p, np.log1p(1000.0)),
+        (lambda x: ca.expm1(-x), -1.0),
+        (lambda x: ca.hypot(x, 1), np.hypot(1000.0, 1.0) - 1),
         (lambda x: ca.sin(x), np.sin(1000.0)),
         (lambda x: ca.erf(x), 1.0),
     ],
@@ -206,6 +213,17 @@ def test_steps_up_to_a_singularity_and_away_from_it(function, value):
     expected = value(near) - value(far)
     assert Case(function, 1)([far], [near - far]) == pytest.approx(expected, rel=1e-14)
     assert Case(function, 1)([near], [far - near]) == pytest.approx(-expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_the_hypotenuse_has_no_squares(size):
+    """Where the squares of the sides are zero or infinite, and through the origin, the increment is what it is."""
+    f = Case(ca.hypot, 2)
+    assert f([3 * size, 4 * size], [3 * size, 4 * size]) == pytest.approx(5 * size, rel=1e-14)
+    assert f([3 * size, 4 * size], [-3 * size, -4 * size]) == pytest.approx(-5 * size, rel=1e-14)
+    assert f([0.0, 0.0], [3 * size, 4 * size]) == pytest.approx(5 * size, rel=1e-14)
+    assert f([0.0, 0.0], [0.0, 0.0]) == 0.0
+    assert f([3.0, 4.0], [-6.0, 0.0]) == 0.0
 
 
 @pytest.mark.parametrize("function", [lambda x: 2.5 / x, lambda x: 1 / x, lambda x: ca.sin(x) / x, lambda x: x**-3])

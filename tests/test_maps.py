@@ -142,16 +142,16 @@ def test_a_system_and_its_hamiltonian_move_alike():
 def test_explicit_schemes_solve_nothing():
     pendulum = lv.problems.load("nonlinear-pendulum")
     for scheme in (*EXPLICIT, "stormer-verlet", "strang", "explicit-euler", "heun", "explicit-midpoint"):
-        assert lv.schemes.get(scheme).equations(pendulum.system).size == 0
-        assert lv.schemes.get(scheme).equations(separable()).size == 0
+        assert lv.schemes.get(scheme).equations(pendulum.system).flatten().size == 0
+        assert lv.schemes.get(scheme).equations(separable()).flatten().size == 0
         assert lv.simulate(pendulum, scheme=scheme, t_end=1.0).statistics.newton_iterations == 0
         assert not lv.schemes.get(scheme).implicit or scheme == "symplectic-euler"  # implicit with constraints
     for scheme in ("variational:0.3", "implicit-midpoint", "variational-sym:0.3"):
-        assert lv.schemes.get(scheme).equations(separable()).size == 2  # one velocity per coordinate
+        assert lv.schemes.get(scheme).equations(separable()).flatten().size == 2  # one velocity per coordinate
         assert lv.schemes.get(scheme).implicit
-    assert lv.schemes.get("variational:0").equations(mixed()).size == 2
-    assert lv.schemes.get("variational:1").equations(mixed()).size == 2
-    assert lv.schemes.get("variational:0.3").equations(mixed()).size == 4
+    assert lv.schemes.get("variational:0").equations(mixed()).flatten().size == 2
+    assert lv.schemes.get("variational:1").equations(mixed()).flatten().size == 2
+    assert lv.schemes.get("variational:0.3").equations(mixed()).flatten().size == 4
 
 
 def test_how_often_forces_are_evaluated():
@@ -161,7 +161,7 @@ def test_how_often_forces_are_evaluated():
         "stormer-verlet": 1, "strang": 1, "symplectic-euler": 1, "variational:1": 1, "variational-sym:0": 2,
         "explicit-euler": 1, "heun": 2, "explicit-midpoint": 2, "yoshida-4:stormer-verlet": 3,
     }.items():  # fmt: skip
-        e = lv.schemes.get(scheme).equations(model).end_function
+        e = lv.schemes.get(scheme).equations(model).flatten().end_function
         assert sum(e.instruction_id(i) == ca.OP_EXP for i in range(e.n_instructions())) == times
         assert getattr(lv.schemes.get(scheme), "evaluations", 1) == times
 
@@ -208,7 +208,7 @@ def test_orders_on_systems_of_first_order(scheme):
     found = [np.linalg.norm(lotka(h, scheme)[1].x[-1] - exact) for h in steps]
     assert abs(measured_order(steps, found) - COMPARISON[scheme]) < 0.1
     explicit = scheme in ("explicit-euler", "heun", "explicit-midpoint")
-    assert (lv.schemes.get(scheme).equations(lotka(0.1, scheme)[0]).size == 0) == explicit
+    assert (lv.schemes.get(scheme).equations(lotka(0.1, scheme)[0]).flatten().size == 0) == explicit
 
 
 def test_comparison_methods_see_the_same_motion_in_every_form():

@@ -30,7 +30,7 @@ def ellipsoids(I=(0.7, 1.1, 2.3), m=(1.0, 2.0, 0.5)):  # noqa: E741
 
 def one_step(model, scheme, h):
     """A step as a function of the state of the run, and of (x, density) where there is one."""
-    e = scheme.equations(model)
+    e = scheme.equations(model).flatten()
     assert e.size == 0
     c = np.concatenate([[h, 0.0], model.parameter_vector()])
     return ca.Function("step", [e.z], [e.end_function(ca.SX(0, 1), e.z, c)]), e.layout

@@ -12,7 +12,8 @@ import livens as lv
 from livens import observe
 from livens.analysis import verdicts as conserved
 from livens.analysis.trend import Series, line
-from livens.results.result import Facts, Record, Result, Statistics, Summary
+from livens.results.record import Facts, Record, Statistics, Summary
+from livens.results.result import Result
 from livens.schemes import get
 
 numbers = st.floats(-10, 10, allow_nan=False)

@@ -7,7 +7,7 @@ from conftest import measured_order
 
 import livens as lv
 from livens import math as m
-from livens.engine.reference import ReferenceStepper
+from livens.engine.reference import ReferenceSolver
 from livens.models.start import initial_state
 
 PAIRS = [f"lobatto-iiia-iiib-{s}" for s in (2, 3, 4)]
@@ -71,12 +71,12 @@ def test_orders_of_rattle_and_shake():
 def test_order_of_the_estimate_of_the_error(name):
     problem, steps = lv.problems.load("spherical-pendulum"), [0.02, 0.015, 0.01, 0.0075]
     scheme, system, state = lv.schemes.get(name), problem.system, problem.reference(0.4)
-    e, k, found = scheme.equations(system), system.parameter_vector(), []
+    e, k, found = scheme.equations(system).flatten(), system.parameter_vector(), []
     estimate = ca.Function("estimate", e.arguments, [e.error[0]])
     for h in steps:
         z = e.layout.vector(initial_state(system, state["q"], state["v"], k, project=True).values)
         c = np.concatenate([[h, 0.0], k])
-        x, _, trouble, *_ = ReferenceStepper(e).solve(e.guess_function(z, c).full().ravel(), z, c)
+        x, _, trouble, *_ = ReferenceSolver(e).solve(e.guess_function(z, c).full().ravel(), z, c)
         assert trouble is None
         found.append(np.linalg.norm(estimate(x, z, c).full()))
     assert abs(measured_order(steps, found) - 1 - scheme.estimate_order) < 0.1
@@ -179,10 +179,10 @@ def stages_of(name, problem, h):
     scheme, system = lv.schemes.get(name), problem.system
     k = system.parameter_vector()
     _, q0, v0 = start_of(problem)
-    e = scheme.equations(system)
+    e = scheme.equations(system).flatten()
     z = e.layout.vector(initial_state(system, q0, v0, k, project=True).values)
     c = np.concatenate([[h, 0.0], k])
-    x, _, trouble, *_ = ReferenceStepper(e).solve(e.guess_function(z, c).full().ravel(), z, c)
+    x, _, trouble, *_ = ReferenceSolver(e).solve(e.guess_function(z, c).full().ravel(), z, c)
     assert trouble is None
     s, n, A = scheme.coefficients.s, system.n, scheme.coefficients.dynamics
     D = x[: s * n].reshape(s, n)

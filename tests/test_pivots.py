@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from livens.engine.kernels import newton_kernel
 from livens.engine.pivots import THRESHOLD, SingularMatrixError, pivot_order
 from livens.expressions.layout import Layout
-from livens.schemes.step import StepEquations
+from livens.schemes.step import FlatEquations
 
 EPS = np.finfo(float).eps
 POINTER = ctypes.POINTER(ctypes.c_double)
@@ -230,7 +230,7 @@ def equations(residual, x, z, c, more_places=()):
     jacobian = ca.jacobian(residual, x)
     rows, columns = jacobian.sparsity().get_triplet()
     places = sorted({*zip(rows, columns, strict=True), *more_places}, key=lambda place: place[::-1])
-    return StepEquations(
+    return FlatEquations(
         x=x, z=z, c=c, residual=residual,
         rows=np.array([i for i, _ in places]), columns=np.array([j for _, j in places]),
         jacobian=ca.densify(ca.vertcat(*(jacobian[place] for place in places))),
@@ -270,7 +270,7 @@ def correction(e, order, x, z, c):
     """What the kernel writes: residual, growth and correction."""
     r, out = np.full(e.size + 1, np.nan), np.full(e.size, np.nan)
     vectors = [np.array(v, dtype=float) for v in (x, z, c)] + [r, out]
-    SIGNATURE(newton_kernel(e, order))(*(v.ctypes.data_as(POINTER) for v in vectors))
+    SIGNATURE(newton_kernel(e, order).address)(*(v.ctypes.data_as(POINTER) for v in vectors))
     return r[:-1], r[-1], out
 
 

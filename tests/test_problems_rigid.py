@@ -8,7 +8,7 @@ from conftest import measured_order
 
 import livens as lv
 from livens import rotations as rot
-from livens.engine.reference import ReferenceStepper
+from livens.engine.reference import ReferenceSolver
 
 SCHEMES = ("livens-em", "livens-midpoint")
 
@@ -278,9 +278,9 @@ def test_ggl_variational_meets_a_gap():
     with pytest.raises(lv.IntegrationError, match=r"from t = 1\.342") as stopped:
         lv.simulate(problem, scheme=scheme)
     last = stopped.value.result
-    equations = scheme.equations(problem.system)
+    equations = scheme.equations(problem.system).flatten()
     state = dict(q=last.q[-1], v=last.v[-1], p=last.p[-1], multipliers=last.multipliers[-1])
-    z, stepper = equations.layout.vector(state), ReferenceStepper(equations)
+    z, stepper = equations.layout.vector(state), ReferenceSolver(equations)
 
     def solved(step, guess):
         c = np.concatenate([[step, last.t[-1]], problem.system.parameter_vector()])

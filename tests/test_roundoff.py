@@ -191,6 +191,9 @@ def test_a_condition_takes_the_error_of_its_branch():
         (lambda x, n: x**n, [0.0, 4.0]),
         (lambda x, n: x**n, [0.0, 1.5]),
         (lambda x, y: ca.fmin(x, y), [0.0, 0.0]),
+        (ca.hypot, [0.0, 0.0]),
+        (ca.log1p, [0.0]),
+        (ca.expm1, [0.0]),
     ],
 )
 def test_at_zero_the_bound_is_zero(function, x):
@@ -198,6 +201,13 @@ def test_at_zero_the_bound_is_zero(function, x):
     value, bound = bounded(function, len(x))(x, [0.0] * len(x))
     assert value == 0.0
     assert bound == 0.0
+
+
+def test_the_hypotenuse_passes_errors_on():
+    """At the origin too, where its slopes have no limit, and for sides whose squares overflow."""
+    f = bounded(ca.hypot, 2)
+    assert f([0.0, 0.0], [1.0, 2.0])[1] == 3 * UNIT
+    assert f([3e200, 4e200], [5e200, 0.0])[1] == pytest.approx((3 + 10) * 1e200 * UNIT)
 
 
 @pytest.mark.parametrize(("x", "n"), [(0.0, 4.0), (-1.5, 3.0), (-1.5, -2.0), (1.5, 2.5)])
@@ -216,6 +226,9 @@ DECIMAL = {
     "exp": (lambda x, y: ca.exp(x * y), lambda x, y: (x * y).exp()),
     "log": (lambda x, y: ca.log(x + y), lambda x, y: (x + y).ln()),
     "log near one": (lambda x, y: ca.log(1 + x * TINY), lambda x, y: (1 + x * Decimal(TINY)).ln()),
+    "log1p": (lambda x, y: ca.log1p(x * TINY), lambda x, y: (1 + x * Decimal(TINY)).ln()),
+    "expm1": (lambda x, y: ca.expm1(x - y), lambda x, y: (x - y).exp() - 1),
+    "hypot": (lambda x, y: ca.hypot(x - y, x * y), lambda x, y: ((x - y) ** 2 + (x * y) ** 2).sqrt()),
     "power": (lambda x, y: (x + y) ** 1.5, lambda x, y: (x + y) ** Decimal("1.5")),
     "negative power": (lambda x, y: (x * y + TENTH) ** -2.5, lambda x, y: (x * y + Decimal(TENTH)) ** Decimal("-2.5")),
     "variable power": (lambda x, y: (x + TENTH) ** (x * y), lambda x, y: (x + Decimal(TENTH)) ** (x * y)),

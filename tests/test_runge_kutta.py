@@ -205,18 +205,18 @@ def estimates(name, system, steps):
     """The estimate of the error of the first step, by its size."""
     import casadi as ca
 
-    from livens.engine.reference import ReferenceStepper
+    from livens.engine.reference import ReferenceSolver
     from livens.models.start import initial_state
 
     scheme, found = lv.schemes.get(name), []
     first = isinstance(system, lv.FirstOrder)
-    e = scheme.equations(system)
+    e = scheme.equations(system).flatten()
     k = system.parameter_vector()
     estimate = ca.Function("e", e.arguments, [e.error[0]])
     for h in steps:
         z = Q0 if first else e.layout.vector(initial_state(system, Q0, V0, k).values)
         c = np.concatenate([[h, 0.0], k])
-        x, _, trouble, *_ = ReferenceStepper(e).solve(e.guess_function(z, c).full().ravel(), z, c)
+        x, _, trouble, *_ = ReferenceSolver(e).solve(e.guess_function(z, c).full().ravel(), z, c)
         assert trouble is None
         found.append(np.linalg.norm(estimate(x, z, c).full()))
     return found

@@ -138,7 +138,7 @@ def test_strange_files(tmp_path):
         lv.load(tmp_path / "other.h5")
     with h5py.File(tmp_path / "other.h5", "r+") as file:
         file.attrs["format"] = "livens-run-99"
-    with pytest.raises(lv.InputError, match="'livens-run-99', not 'livens-run-2'"):
+    with pytest.raises(lv.InputError, match="'livens-run-99', not 'livens-run-3'"):
         lv.load(tmp_path / "other.h5")
 
 
@@ -252,7 +252,7 @@ def test_a_file_of_other_equations(tmp_path):
     with pytest.raises(lv.InputError, match="made with other equations"):
         lv.resume(path, t_end=0.2)
     with h5py.File(path, "r+") as file:
-        file["checkpoint/z"][0] += 1e-9
+        file["checkpoint/carry.z"][0] += 1e-9
     with pytest.raises(lv.InputError, match="is not what was written"):
         lv.load(path)
 

@@ -222,7 +222,7 @@ def test_the_command_on_a_full_disk(tmp_path):
     """Exit code 3 and one sentence."""
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, resource.RLIM_INFINITY))\n"
-        "from livens import recorder; recorder.SECONDS, recorder.SHARE = 0, 1e9\n"
+        "from livens.results import recorder; recorder.SECONDS, recorder.SHARE = 0, 1e9\n"
         "from livens.cli import main; main()"
     )
     arguments = [sys.executable, "-c", code, "run", "simple-pendulum", "--t-end", "100"]

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
-from livens.engine.reference import ReferenceStepper
+from livens.engine.reference import ReferenceSolver
 from livens.models.start import initial_state
 from livens.models.summed import dynamics
-from livens.schemes.recipes.elements import step_equations
 
 
 def random_system(seed, varying):
@@ -49,7 +48,7 @@ def singular_system(seed):
 def defect(system, scheme, q0, v0, h):
     """max |omega(DPsi a, DPsi b) - omega(a, b)| over tangent vectors a, b with G(q0) dq = 0, relative to omega."""
     start = initial_state(system, q0, v0, system.parameter_vector(), project=True)
-    e, n = step_equations(system, lv.schemes.get(scheme)), system.n
+    e, n = lv.schemes.get(scheme).equations(system).flatten(), system.n
     c = np.concatenate([[h, 0.0], system.parameter_vector()])
     z = system.layout.vector(start.values)
     x = solution(e, z, c)
@@ -76,7 +75,7 @@ def defect(system, scheme, q0, v0, h):
 
 def solution(e, z, c):
     """The unknowns of the step, to round-off."""
-    x, _, trouble, _, _ = ReferenceStepper(e).solve(e.guess_function(z, c).full().ravel(), z, c)
+    x, _, trouble, _, _ = ReferenceSolver(e).solve(e.guess_function(z, c).full().ravel(), z, c)
     assert trouble is None
     return x
 
@@ -127,7 +126,7 @@ def test_the_misprinted_scheme_is_not_symplectic():
 
 def defect_of_step(system, scheme, q, v, p, lam, h):
     """As `defect`, for a scheme object and v0 = M^-1 p0 varied with p0."""
-    e, n = step_equations(system, scheme), system.n
+    e, n = scheme.equations(system).flatten(), system.n
     c = np.concatenate([[h, 0.0], system.parameter_vector()])
     z = np.concatenate([q, v, p, [0.0, 0.0], lam])
     x = solution(e, z, c)
@@ -157,7 +156,7 @@ def test_implicit_midpoint_is_symplectic_without_constraints(h):
         kinetic=lambda q, v: 0.5 * (1 + q[1] ** 2) * v[0] ** 2 + v[1] ** 2,
         potential=lambda q: m.cos(q[0]) + q[1] ** 4,
     )
-    e, n = step_equations(system, lv.schemes.get("livens-midpoint")), 2
+    e, n = lv.schemes.get("livens-midpoint").equations(system).flatten(), 2
     c = np.array([h, 0.0])
     z = np.array([0.3, 0.5, 1.0, -0.4, (1 + 0.25) * 1.0, -0.8, 0.0, 0.0])
     x = solution(e, z, c)

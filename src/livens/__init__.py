@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from livens.results.result import Result as Result
     from livens.run.control import StepControl as StepControl
     from livens.run.events import Event as Event
+    from livens.run.prepare import prepare as prepare
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
     from livens.schemes import scaling as scaling
@@ -85,6 +86,7 @@ _HOMES = {
     "System": "models.system",
     "WriteError": "errors",
     "load": "results.hdf5_reader",
+    "prepare": "run.prepare",
     "resume": "run.simulate",
     "simulate": "run.simulate",
     "through": "models.element",

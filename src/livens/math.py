@@ -13,7 +13,8 @@ helper functions work as always. Only branching on a symbol does not: a symbol h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import casadi as ca
@@ -32,79 +33,83 @@ class Scalar:
 
     # -- arithmetic -------------------------------------------------------------------------------------------------
     def __add__(self, other: Any) -> Any:
-        return _binary(self, other, ca.plus)
+        return _binary(self, other, ca.OP_ADD)
 
     def __radd__(self, other: Any) -> Any:
-        return _binary(other, self, ca.plus)
+        return _binary(other, self, ca.OP_ADD)
 
     def __sub__(self, other: Any) -> Any:
-        return _binary(self, other, ca.minus)
+        return _binary(self, other, ca.OP_SUB)
 
     def __rsub__(self, other: Any) -> Any:
-        return _binary(other, self, ca.minus)
+        return _binary(other, self, ca.OP_SUB)
 
     def __mul__(self, other: Any) -> Any:
-        return _binary(self, other, ca.times)
+        return _binary(self, other, ca.OP_MUL)
 
     def __rmul__(self, other: Any) -> Any:
-        return _binary(other, self, ca.times)
+        return _binary(other, self, ca.OP_MUL)
 
     def __truediv__(self, other: Any) -> Any:
-        return _binary(self, other, ca.rdivide)
+        return _binary(self, other, ca.OP_DIV)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return _binary(other, self, ca.rdivide)
+        return _binary(other, self, ca.OP_DIV)
 
     def __pow__(self, other: Any) -> Any:
-        return _binary(self, other, ca.power)
+        return _binary(self, other, ca.OP_POW)
 
     def __rpow__(self, other: Any) -> Any:
-        return _binary(other, self, ca.power)
+        return _binary(other, self, ca.OP_POW)
 
     def __mod__(self, other: Any) -> Any:
-        return _binary(self, other, _modulo)
+        return _modulo(self, other)
 
     def __rmod__(self, other: Any) -> Any:
-        return _binary(other, self, _modulo)
+        return _modulo(other, self)
 
     def __neg__(self) -> Scalar:
-        return Scalar(-self.sx)
+        return Scalar(_unary(ca.OP_NEG, self.sx))
 
     def __pos__(self) -> Scalar:
         return self
 
+    def clip(self, low: Any = None, high: Any = None, out: Any = None) -> Any:
+        """For ``np.clip(x, low, high)``, which looks for this method of x."""
+        return clip(self, low, high)
+
     def __abs__(self) -> Scalar:
-        return Scalar(ca.fabs(self.sx))
+        return Scalar(_unary(ca.OP_FABS, self.sx))
 
     # -- comparisons give 0 or 1, to be used in `where` ---------------------------------------------------------------
     def __lt__(self, other: Any) -> Any:
-        return _binary(self, other, ca.lt)
+        return _binary(self, other, ca.OP_LT)
 
     def __le__(self, other: Any) -> Any:
-        return _binary(self, other, ca.le)
+        return _binary(self, other, ca.OP_LE)
 
     def __gt__(self, other: Any) -> Any:
-        return _binary(self, other, ca.gt)
+        return _binary(other, self, ca.OP_LT)
 
     def __ge__(self, other: Any) -> Any:
-        return _binary(self, other, ca.ge)
+        return _binary(other, self, ca.OP_LE)
 
     def __eq__(self, other: object) -> Any:
-        return _binary(self, other, ca.eq)
+        return _binary(self, other, ca.OP_EQ)
 
     def __ne__(self, other: object) -> Any:
-        return _binary(self, other, ca.ne)
+        return _binary(self, other, ca.OP_NE)
 
     def __and__(self, other: Any) -> Any:
-        return _binary(self, other, ca.logic_and)
+        return _binary(self, other, ca.OP_AND)
 
     def __or__(self, other: Any) -> Any:
-        return _binary(self, other, ca.logic_or)
+        return _binary(self, other, ca.OP_OR)
 
     __rand__, __ror__ = __and__, __or__
 
     def __invert__(self) -> Scalar:
-        return Scalar(ca.logic_not(self.sx))
+        return Scalar(_unary(ca.OP_NOT, self.sx))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -129,11 +134,29 @@ def _raw(value: Any) -> Any:
     return value.sx if isinstance(value, Scalar) else value
 
 
-def _binary(a: Any, b: Any, operation: Callable[[Any, Any], Any]) -> Any:
-    for operand in (a, b):
-        if not isinstance(operand, (Scalar, int, float, np.integer, np.floating, np.bool_)):
-            return NotImplemented  # an array spreads the operation over its items
-    return Scalar(operation(_sx(a), _sx(b)))
+# CasADi's operations by their codes: ``ca.plus(a, b)`` tries all kinds of arguments it knows before it takes these,
+# which costs ten times as much
+_unary, _of_two = ca.SX.unary, ca.SX.binary
+
+
+def _binary(a: Any, b: Any, operation: int) -> Any:
+    left = a.sx if isinstance(a, Scalar) else _constant(a)
+    right = b.sx if isinstance(b, Scalar) else _constant(b)
+    if left is None or right is None:
+        return NotImplemented  # an array spreads the operation over its items
+    return Scalar(_of_two(operation, left, right))
+
+
+def _constant(value: Any) -> Any:
+    """A number as an operand; nothing if it is none."""
+    if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+        return None
+    return _known(float(value)) if value else ca.SX(float(value))  # 0.0 and -0.0 are equal, but not the same
+
+
+@functools.lru_cache(maxsize=1024)
+def _known(value: float) -> Any:
+    return ca.SX(value)
 
 
 def _sx(value: Any) -> Any:
@@ -142,10 +165,24 @@ def _sx(value: Any) -> Any:
 
 def _modulo(a: Any, b: Any) -> Any:
     """As Python defines it: the result has the sign of the divisor."""
-    return a - b * ca.floor(a / b)
+    quotient = _binary(a, b, ca.OP_DIV)
+    return quotient if quotient is NotImplemented else a - b * Scalar(_unary(ca.OP_FLOOR, quotient.sx))
 
 
-def _elementwise(symbolic: Callable[..., Any], numeric: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+def _function(operation: int) -> Callable[..., Any]:
+    """An operation of CasADi as a function of one or two expressions."""
+    return lambda *operands: _unary(operation, *operands) if len(operands) == 1 else _of_two(operation, *operands)
+
+
+def _elementwise(
+    operation: Any, numeric: Callable[..., Any], name: str, doc: str, example: str, value: float
+) -> Callable[..., Any]:
+    """A function of numbers, symbols and arrays of them, from CasADi's operation (or its code) and NumPy's function.
+
+    `name` is NumPy's name for it, `example` a call of it, and `value` what that gives.
+    """
+    symbolic = operation if callable(operation) else _function(operation)
+
     def scalar(*arguments: Any) -> Any:
         if any(isinstance(a, Scalar) for a in arguments):
             return Scalar(symbolic(*map(_sx, arguments)))
@@ -158,39 +195,75 @@ def _elementwise(symbolic: Callable[..., Any], numeric: Callable[..., Any], name
         return numeric(*arguments)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = f"{doc}\n\n    >>> float({example})\n    {value}\n    "
     # NumPy looks for a method of this name when its own function meets an array of Scalars: np.sin(q) works too.
     if name != "where":
         setattr(Scalar, name, lambda *operands: Scalar(symbolic(*map(_sx, operands))))
     return function
 
 
-sin = _elementwise(ca.sin, np.sin, "sin", "Sine.")
-cos = _elementwise(ca.cos, np.cos, "cos", "Cosine.")
-tan = _elementwise(ca.tan, np.tan, "tan", "Tangent.")
-asin = _elementwise(ca.asin, np.arcsin, "arcsin", "Inverse sine.")
-acos = _elementwise(ca.acos, np.arccos, "arccos", "Inverse cosine.")
-atan = _elementwise(ca.atan, np.arctan, "arctan", "Inverse tangent.")
-atan2 = _elementwise(ca.atan2, np.arctan2, "arctan2", "The angle of the point (x, y): ``atan2(y, x)``.")
-sinh = _elementwise(ca.sinh, np.sinh, "sinh", "Hyperbolic sine.")
-cosh = _elementwise(ca.cosh, np.cosh, "cosh", "Hyperbolic cosine.")
-tanh = _elementwise(ca.tanh, np.tanh, "tanh", "Hyperbolic tangent.")
-asinh = _elementwise(ca.asinh, np.arcsinh, "arcsinh", "Inverse hyperbolic sine.")
-acosh = _elementwise(ca.acosh, np.arccosh, "arccosh", "Inverse hyperbolic cosine.")
-atanh = _elementwise(ca.atanh, np.arctanh, "arctanh", "Inverse hyperbolic tangent.")
-exp = _elementwise(ca.exp, np.exp, "exp", "Exponential.")
-log = _elementwise(ca.log, np.log, "log", "Natural logarithm.")
-sqrt = _elementwise(ca.sqrt, np.sqrt, "sqrt", "Square root.")
-sign = _elementwise(ca.sign, np.sign, "sign", "-1, 0 or 1.")
-floor = _elementwise(ca.floor, np.floor, "floor", "Round down.")
-ceil = _elementwise(ca.ceil, np.ceil, "ceil", "Round up.")
-minimum = _elementwise(ca.fmin, np.minimum, "minimum", "The smaller of two.")
-maximum = _elementwise(ca.fmax, np.maximum, "maximum", "The larger of two.")
-where = _elementwise(ca.if_else, np.where, "where", "``where(condition, a, b)``: a where the condition holds, else b.")
+sin = _elementwise(ca.OP_SIN, np.sin, "sin", "Sine.", "sin(pi / 2)", 1.0)
+cos = _elementwise(ca.OP_COS, np.cos, "cos", "Cosine.", "cos(0)", 1.0)
+tan = _elementwise(ca.OP_TAN, np.tan, "tan", "Tangent.", "tan(0)", 0.0)
+asin = _elementwise(ca.OP_ASIN, np.arcsin, "arcsin", "Inverse sine.", "asin(1)", 1.5707963267948966)
+acos = _elementwise(ca.OP_ACOS, np.arccos, "arccos", "Inverse cosine.", "acos(1)", 0.0)
+atan = _elementwise(ca.OP_ATAN, np.arctan, "arctan", "Inverse tangent.", "atan(0)", 0.0)
+atan2 = _elementwise(ca.OP_ATAN2, np.arctan2, "arctan2", "The angle of (x, y): ``atan2(y, x)``.", "atan2(0, 1)", 0.0)
+sinh = _elementwise(ca.OP_SINH, np.sinh, "sinh", "Hyperbolic sine.", "sinh(0)", 0.0)
+cosh = _elementwise(ca.OP_COSH, np.cosh, "cosh", "Hyperbolic cosine.", "cosh(0)", 1.0)
+tanh = _elementwise(ca.OP_TANH, np.tanh, "tanh", "Hyperbolic tangent.", "tanh(0)", 0.0)
+asinh = _elementwise(ca.OP_ASINH, np.arcsinh, "arcsinh", "Inverse hyperbolic sine.", "asinh(0)", 0.0)
+acosh = _elementwise(ca.OP_ACOSH, np.arccosh, "arccosh", "Inverse hyperbolic cosine.", "acosh(1)", 0.0)
+atanh = _elementwise(ca.OP_ATANH, np.arctanh, "arctanh", "Inverse hyperbolic tangent.", "atanh(0)", 0.0)
+exp = _elementwise(ca.OP_EXP, np.exp, "exp", "Exponential.", "exp(0)", 1.0)
+log = _elementwise(ca.OP_LOG, np.log, "log", "Natural logarithm.", "log(1)", 0.0)
+expm1 = _elementwise(ca.OP_EXPM1, np.expm1, "expm1", "``exp(x) - 1``, exact for small x.", "expm1(1e-20)", 1e-20)
+log1p = _elementwise(ca.OP_LOG1P, np.log1p, "log1p", "``log(1 + x)``, exact for small x.", "log1p(1e-20)", 1e-20)
+sqrt = _elementwise(ca.OP_SQRT, np.sqrt, "sqrt", "Square root.", "sqrt(9)", 3.0)
+hypot = _elementwise(ca.OP_HYPOT, np.hypot, "hypot", "``sqrt(x^2 + y^2)``.", "hypot(3, 4)", 5.0)
+abs = _elementwise(ca.OP_FABS, np.abs, "abs", "The absolute value.", "abs(-2)", 2.0)
+sign = _elementwise(ca.OP_SIGN, np.sign, "sign", "-1, 0 or 1.", "sign(-2)", -1.0)
+floor = _elementwise(ca.OP_FLOOR, np.floor, "floor", "Round down.", "floor(1.5)", 1.0)
+ceil = _elementwise(ca.OP_CEIL, np.ceil, "ceil", "Round up.", "ceil(1.5)", 2.0)
+minimum = _elementwise(ca.OP_FMIN, np.minimum, "minimum", "The smaller of two.", "minimum(1, 2)", 1.0)
+maximum = _elementwise(ca.OP_FMAX, np.maximum, "maximum", "The larger of two.", "maximum(1, 2)", 2.0)
+where = _elementwise(
+    ca.if_else,
+    np.where,
+    "where",
+    "``where(condition, a, b)``: a if the condition holds, else b.",
+    "where(True, 1, 2)",
+    1.0,
+)
+
+
+def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+    """x, but at least `low` and at most `high`; a bound that is None does not count.
+
+    >>> clip([-2.0, 0.5, 3.0], 0, 1)
+    array([0. , 0.5, 1. ])
+    """
+    above = x if low is None else maximum(x, low)
+    return above if high is None else minimum(above, high)
+
+
+def sum(items: Any, axis: int | None = None) -> Any:
+    """The sum of all items, or of those along one axis of an array.
+
+    >>> float(sum([1.0, 2.0, 3.0]))
+    6.0
+    >>> sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    array([4., 6.])
+    """
+    return np.sum(array(list(items) if isinstance(items, Iterator) else items), axis=axis)
 
 
 def dot(a: Any, b: Any) -> Any:
-    """The inner product of two vectors."""
+    """The inner product of two vectors.
+
+    >>> float(dot([1.0, 2.0], [3.0, 4.0]))
+    11.0
+    """
     left, right = np.asarray(a), np.asarray(b)
     if left.shape != right.shape or left.ndim != 1:
         raise ValueError(f"dot needs two vectors of one length, got shapes {left.shape} and {right.shape}")
@@ -198,12 +271,20 @@ def dot(a: Any, b: Any) -> Any:
 
 
 def norm(a: Any) -> Any:
-    """The Euclidean length of a vector."""
+    """The Euclidean length of a vector.
+
+    >>> float(norm([3.0, 4.0]))
+    5.0
+    """
     return sqrt(dot(a, a))
 
 
 def cross(a: Any, b: Any) -> Any:
-    """The vector product in space; in the plane, its one component."""
+    """The vector product in space; in the plane, its one component.
+
+    >>> cross([1, 0, 0], [0, 1, 0])
+    array([0., 0., 1.])
+    """
     left, right = np.asarray(a), np.asarray(b)
     if left.shape == right.shape == (2,):
         return left[0] * right[1] - left[1] * right[0]
@@ -213,8 +294,88 @@ def cross(a: Any, b: Any) -> Any:
     raise ValueError(f"cross needs two vectors of length 2 or 3, got shapes {left.shape} and {right.shape}")
 
 
+def outer(a: Any, b: Any) -> np.ndarray:
+    """The matrix of all products ``a_i b_j``.
+
+    >>> outer([1.0, 2.0], [3.0, 4.0])
+    array([[3., 4.],
+           [6., 8.]])
+    """
+    return np.outer(array(a), array(b))
+
+
+def diag(items: Any) -> np.ndarray:
+    """The diagonal matrix with these entries; of a matrix, its diagonal.
+
+    >>> diag([1.0, 2.0])
+    array([[1., 0.],
+           [0., 2.]])
+    >>> diag([[1.0, 5.0], [6.0, 2.0]])
+    array([1., 2.])
+    """
+    values = array(items)
+    if values.ndim not in (1, 2):
+        raise ValueError(f"diag needs a vector or a matrix, got an array of shape {values.shape}")
+    return np.diag(values)
+
+
+def zeros(shape: int | tuple[int, ...]) -> np.ndarray:
+    """An array of zeros, to be filled with numbers or symbols: NumPy's own takes numbers only.
+
+    >>> A = zeros((2, 2))
+    >>> A[0, 1] = Scalar(ca.SX.sym("x"))
+    >>> A
+    array([[0.0, x],
+           [0.0, 0.0]], dtype=object)
+    """
+    return np.full(shape, 0.0, dtype=object)
+
+
+def ones(shape: int | tuple[int, ...]) -> np.ndarray:
+    """An array of ones, to be filled with numbers or symbols as well.
+
+    >>> ones(2)
+    array([1.0, 1.0], dtype=object)
+    """
+    return np.full(shape, 1.0, dtype=object)
+
+
+def eye(n: int) -> np.ndarray:
+    """The unit matrix, to be filled with numbers or symbols as well.
+
+    >>> eye(2)
+    array([[1.0, 0.0],
+           [0.0, 1.0]], dtype=object)
+    """
+    return np.eye(n).astype(object)
+
+
+def stack(items: Any, axis: int = 0) -> np.ndarray:
+    """Arrays of one shape as the rows (or along another new axis) of an array.
+
+    >>> stack([[1.0, 2.0], [3.0, 4.0]], axis=1)
+    array([[1., 3.],
+           [2., 4.]])
+    """
+    return np.stack([array(item) for item in items], axis=axis)
+
+
+def concatenate(items: Any, axis: int = 0) -> np.ndarray:
+    """Arrays one after the other.
+
+    >>> concatenate([[1.0, 2.0], [3.0]])
+    array([1., 2., 3.])
+    """
+    return np.concatenate([array(item) for item in items], axis=axis)
+
+
 def array(items: Any) -> np.ndarray:
-    """An array from numbers, symbols, and nested lists of them."""
+    """An array from numbers, symbols, and nested lists of them.
+
+    >>> array([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
     return np.array(items, dtype=object) if _has_symbol(items) else np.asarray(items, dtype=float)
 
 
@@ -227,15 +388,24 @@ def _has_symbol(items: Any) -> bool:
 
 
 def symbols(vector: Any) -> np.ndarray:
-    """A CasADi column vector as an array of Scalars (the engine's side of the border)."""
-    result = np.empty(vector.numel(), dtype=object)
-    for i in range(vector.numel()):
-        result[i] = Scalar(vector[i])
+    """A CasADi column vector as an array of Scalars (the engine's side of the border).
+
+    >>> symbols(ca.SX.sym("q", 2))
+    array([q_0, q_1], dtype=object)
+    """
+    elements = vector.elements()
+    result = np.empty(len(elements), dtype=object)
+    for i, element in enumerate(elements):
+        result[i] = Scalar(element)
     return result
 
 
 def expression(value: Any) -> Any:
-    """A Scalar, a number, or an array of them as a CasADi matrix (vectors become columns)."""
+    """A Scalar, a number, or an array of them as a CasADi matrix (vectors become columns).
+
+    >>> expression([1.0, Scalar(ca.SX.sym("x"))])
+    SX([1, x])
+    """
     items = array(value)
     if items.ndim == 0:
         return _sx(items.item())

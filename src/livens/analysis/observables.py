@@ -22,14 +22,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.engine.table import kernel_of, tabulate
+from livens.engine.table import Table
 from livens.errors import InputError, suggestion
+from livens.expressions.variables import VARIABLES
 from livens.models import observable as own_observable
 from livens.models.model import Model
-from livens.models.summed import OBSERVABLES, dynamics
-from livens.models.system import System
+from livens.models.summed import OBSERVABLES
 from livens.results.result import MissingVariableError, Result
-from livens.results.variables import VARIABLES
 
 #: What the run itself recorded.
 RECORDED = ("supplied_energy", "dissipated_energy", "multipliers", "step_size", "newton_iterations")
@@ -62,30 +61,37 @@ def expression(model: Model, name: str) -> Any:
 class _Column:
     """One observable of a model, ready to be evaluated on blocks of rows."""
 
-    def __init__(self, model: Model, kernel: int, width: int, shape: tuple[int, ...], multipliers: bool) -> None:
+    def __init__(self, model: Model, columns: Any, shape: tuple[int, ...], multipliers: Any = None) -> None:
         self._parts = tuple(model.view.symbols)
-        self._kernel, self._width, self._shape = kernel, width, shape
-        self.variables = ("t", *self._parts, *(("multipliers",) if multipliers else ()))
+        self._table, self._shape = Table(model, columns, multipliers), shape
+        self.variables = ("t", *self._parts, *(("multipliers",) if multipliers is not None else ()))
 
     def __call__(self, block: dict[str, np.ndarray], k: np.ndarray) -> np.ndarray:
         rows = len(block["t"])
         Z = np.hstack([block[name].reshape(rows, -1) for name in self._parts])
         X = np.ascontiguousarray(block["multipliers"]) if "multipliers" in self.variables else None
-        return tabulate(self._kernel, self._width, block["t"], Z, k, X).reshape(rows, *self._shape)
+        return self._table(block["t"], Z, k, X).reshape(rows, *self._shape)
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=32)
+def _known(digest: str) -> dict[str, _Column]:
+    """Observables of models with this content that have been asked for, by name."""
+    return {}
+
+
 def _named(model: Model, name: str) -> _Column:
-    lam = None
-    if name == "constraint_forces" and isinstance(model, System):
-        d, lam = dynamics(model), ca.SX.sym("lam", model.m)
-        columns = d.G.T @ lam if model.m else ca.SX.zeros(model.n)
-    else:
-        columns = expression(model, name)
-    columns = ca.densify(columns)
-    width = columns.numel()
-    shape = (width,) if name in _COLUMNS or width != 1 else ()
-    return _Column(model, kernel_of(model, columns, lam), width, shape, lam is not None)
+    known = _known(model.digest)
+    if name not in known:
+        lam = None
+        if name == "constraint_forces" and "multipliers" in model.layout:
+            lam = ca.SX.sym("lam", len(model.constraint_names))
+            columns = model.view.constraint_forces(lam)
+        else:
+            columns = expression(model, name)
+        width = columns.numel()
+        shape = (width,) if name in _COLUMNS or width != 1 else ()
+        known[name] = _Column(model, columns, shape, lam)
+    return known[name]
 
 
 def _column(system: Model, what: Observable) -> _Column:
@@ -95,8 +101,7 @@ def _column(system: Model, what: Observable) -> _Column:
     if not callable(what):
         raise InputError(f"an observable is a name or a function of q, v, p, t, k; got {what!r}")
     column, shape = own_observable.read(system, what)
-    column = ca.densify(column)
-    return _Column(system, kernel_of(system, column), column.numel(), shape, False)
+    return _Column(system, column, shape)
 
 
 def walk(

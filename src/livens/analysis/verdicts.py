@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from livens import schemes
@@ -15,13 +14,9 @@ from livens.analysis.round_off import Rounding
 from livens.analysis.step_sizes import step_sizes
 from livens.analysis.trend import Series, Trend
 from livens.errors import InputError
-from livens.models.descriptor import DescriptorModel
-from livens.models.hamiltonian.phase_space import PhaseSpaceModel
 from livens.models.model import Model
-from livens.models.multibody_equations import Formulation
-from livens.models.nambu import Nambu
-from livens.models.system import System
 from livens.results.result import MissingVariableError, Result
+from livens.schemes.base import Scheme
 
 #: Observables that are to be zero, on the levels of positions and velocities.
 CONSTRAINTS = ("constraint", "velocity_constraint")
@@ -152,30 +147,30 @@ def _energy_rows(result: Result, seen: _Watched, kinetic: float, rounding: float
     start = float(seen.first[0])
     scale = abs(start) if abs(start) > 1e-3 * kinetic else kinetic
     relative, scale = scale > 0, scale or 1.0
-    promised = name in promises(result) or (name == "hamiltonian" and _promised_as_quadratic(result, name))
+    held = promised(result, name)
     words = name.replace("_", " ") + (" (balance)" if _balanced(result) and not result.system.conservative else "")
     worst = _worst(seen.deviation / scale, summary.max_energy_drift)
     step = _worst(seen.increment / scale if result.facts.every == 1 else 0.0, summary.max_energy_increment)
     one = _ROUNDINGS * rounding / scale
     trend = _scaled(seen.trend(), scale)
     steps = _steps(result, seen)
-    verdict = _verdict(worst, one * math.sqrt(max(steps, 1)), promised, trend, result, steps)
-    stepwise = _verdict(step, one, promised, None, result, steps)
+    verdict = _verdict(worst, one * math.sqrt(max(steps, 1)), held, trend, result, steps)
+    stepwise = _verdict(step, one, held, None, result, steps)
     stepwise = STEPWISE if stepwise == TOO_SHORT else stepwise
     return [
-        Row(words, name, start, worst, relative, *_numbers(trend), promised, verdict),
-        Row("  its increment per step", name, None, step, relative, None, None, promised, stepwise),
+        Row(words, name, start, worst, relative, *_numbers(trend), held, verdict),
+        Row("  its increment per step", name, None, step, relative, None, None, held, stepwise),
     ]
 
 
 def _constraint_row(result: Result, name: str, seen: _Watched, rounding: float) -> Row:
     words = _constraint_words(name, bool(result.facts.algebraic))
     noted = result.summary.max_constraint if name == "constraint" else result.summary.max_velocity_constraint
-    worst, promised, trend = _worst(seen.size, noted), _constraint_promised(result, name), seen.trend()
+    worst, held, trend = _worst(seen.size, noted), promised(result, name), seen.trend()
     steps = _steps(result, seen)
     # these do not add up, but near singular positions they are amplified
-    verdict = _verdict(worst, 10 * _ROUNDINGS * rounding, promised, trend, result, steps)
-    return Row(words, name, float(seen.first[0]), worst, False, *_numbers(trend), promised, verdict)
+    verdict = _verdict(worst, 10 * _ROUNDINGS * rounding, held, trend, result, steps)
+    return Row(words, name, float(seen.first[0]), worst, False, *_numbers(trend), held, verdict)
 
 
 def _momentum_row(result: Result, name: str, seen: _Watched, rounding: float) -> Row:
@@ -183,12 +178,12 @@ def _momentum_row(result: Result, name: str, seen: _Watched, rounding: float) ->
     terms = rounding / float(np.finfo(float).eps)
     scale = seen.size if seen.size > 1e-3 * terms else terms
     relative, scale = scale > 0, scale or 1.0
-    promised, trend, steps = _momentum_promised(result, name), _scaled(seen.trend(), scale), _steps(result, seen)
+    held, trend, steps = promised(result, name), _scaled(seen.trend(), scale), _steps(result, seen)
     worst = _worst(seen.deviation / scale, result.summary.momentum_drift.get(name, 0.0) * seen.size / scale)
     allowed = _ROUNDINGS * rounding / scale * math.sqrt(max(steps, 1))
     start = float(seen.first[0]) if seen.first.size == 1 else float(np.linalg.norm(seen.first))
-    verdict = _verdict(worst, allowed, promised, trend, result, steps)
-    return Row(name.replace("_", " "), name, start, worst, relative, *_numbers(trend), promised, verdict)
+    verdict = _verdict(worst, allowed, held, trend, result, steps)
+    return Row(name.replace("_", " "), name, start, worst, relative, *_numbers(trend), held, verdict)
 
 
 def _noted(result: Result) -> list[Row]:
@@ -209,10 +204,10 @@ def _noted(result: Result) -> list[Row]:
     table = []
     for quantity, name, worst, relative in found:
         # without the model it is not known which of them the equations impose
-        promised = name in promises(result) and not (algebraic and name in CONSTRAINTS)
-        verdict = _verdict(worst, _TAKEN_FOR_ROUND_OFF, promised, None, result, steps)
+        held = name in promises(result) and not (algebraic and name in CONSTRAINTS)
+        verdict = _verdict(worst, _TAKEN_FOR_ROUND_OFF, held, None, result, steps)
         verdict = STEPWISE if verdict == TOO_SHORT else verdict
-        table.append(Row(quantity, name, None, worst, relative, None, None, promised, verdict))
+        table.append(Row(quantity, name, None, worst, relative, None, None, held, verdict))
     return table
 
 
@@ -233,71 +228,28 @@ def _verdict(worst: float, allowed: float, promised: bool, trend: Trend | None, 
 
 def promises(result: Result) -> tuple[str, ...]:
     """What the scheme of a run says it conserves."""
+    scheme = _scheme(result)
+    return () if scheme is None else scheme.conserves
+
+
+def _scheme(result: Result) -> Scheme | None:
+    """The scheme of a run; None if it is one of the user's own that is not known by its name."""
     try:
-        return schemes.get(result.facts.scheme).conserves
-    except InputError:  # a scheme of the user's own: it is not known by its name
-        return ()
+        return schemes.get(result.facts.scheme)
+    except InputError:
+        return None
+
+
+def promised(result: Result, name: str) -> bool:
+    """Whether the scheme of a run promises to conserve an observable of its model."""
+    model: Model = result.system
+    return model.promised(_scheme(result), name, result.parameter_vector)
 
 
 def _constraint_words(name: str, algebraic: bool) -> str:
     if name == "velocity_constraint":
         return "hidden constraints G(q) v"
     return "constraints g" if algebraic else "constraints g(q)"
-
-
-def _constraint_promised(result: Result, name: str) -> bool:
-    """What a scheme promises of constraints holds for those that the equations impose."""
-    if isinstance(result.system, Formulation):
-        imposed = {"constraint": ("index-3", "ggl"), "velocity_constraint": ("index-2", "ggl")}
-        return "constraint" in promises(result) and result.system.formulation in imposed[name]
-    return name in promises(result)
-
-
-def _momentum_promised(result: Result, name: str) -> bool:
-    """By its name, as a quadratic invariant, or as a momentum map whose generators are linear in q."""
-    promised, model = promises(result), result.system
-    if name in promised:
-        return True
-    if isinstance(model, Nambu) and "first Hamiltonian" in promised and name == next(iter(model.symmetries)):
-        return True
-    if isinstance(model, DescriptorModel):
-        return _promised_as_quadratic(result, name)
-    if "momentum_maps" not in promised or not isinstance(model, (System, PhaseSpaceModel)):
-        return False
-    # translations and rotations
-    view = model.view
-    generators = ca.jacobian(expression(model, name), view.symbols["p"])
-    return not ca.depends_on(ca.jacobian(ca.vec(generators), view.symbols["q"]), view.symbols["q"])
-
-
-def _promised_as_quadratic(result: Result, name: str) -> bool:
-    """A promise of quadratic invariants is one for a quantity that is quadratic in x, if the model does conserve it.
-
-    The balance of a quadratic Hamiltonian is such a quantity, whatever is supplied and dissipated (S002 thm. 4.2).
-    """
-    model = result.system
-    if "quadratic_invariants" not in promises(result) or not isinstance(model, DescriptorModel):
-        return False
-    x, value = model.view.state, expression(model, name)
-    if ca.depends_on(value, model.view.t) or ca.depends_on(ca.hessian(value, x)[0], x):
-        return False
-    return name == "hamiltonian" or _invariant(model, value, result.parameter_vector)
-
-
-def _invariant(model: DescriptorModel, value: Any, k: np.ndarray) -> bool:
-    """Whether its rate vanishes, at random states; no proof is possible where x does not determine its own rate."""
-    if not model.regular_flow:
-        return False
-    d = model.descriptor
-    zero = ca.SX.zeros(d.x.numel())
-    rate = ca.solve(ca.jacobian(d.residual, d.xdot), -ca.substitute(d.residual, d.xdot, zero))
-    terms = ca.Function("terms", [d.x, d.t, d.k], [ca.densify(ca.gradient(value, d.x)) * rate])
-    random = np.random.default_rng(7)
-    for _ in range(5):
-        parts = np.array(terms(random.uniform(0.5, 1.5, d.x.numel()), random.uniform(), k))
-        if not abs(parts.sum()) <= 1e-10 * (1 + np.abs(parts).sum()):  # a NaN is no proof
-            return False
-    return True
 
 
 def _steps(result: Result, seen: _Watched) -> int:

@@ -12,8 +12,9 @@ from livens import schemes
 from livens.bench.case import Say
 from livens.bench.ours import Best
 from livens.bench.report import Goal, Line, Report
-from livens.engine import loop
-from livens.engine.kernels import end_kernel
+from livens.engine.compiled import compiled_step
+from livens.engine.loop import Policy, flow
+from livens.engine.steps import Carry
 from livens.problems import load
 
 _STEPS, _STEP, _REPEATS = 4096, 1e-3, 200
@@ -46,13 +47,12 @@ class Kepler:
     def __init__(self) -> None:
         problem, scheme = load("kepler"), schemes.get("stormer-verlet")
         system, k = problem.system, problem.system.parameter_vector()
-        equations = scheme.equations(system)
+        compiled = compiled_step(system, scheme)
         start = system.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
         self._start = start
-        self._z = equations.layout.vector({**start, **scheme.memory(system, start, k, 0.0, _STEP)})
-        self._c = np.concatenate([[_STEP, 0.0], k])
-        self._kernel = end_kernel(equations)
-        self._Z, self._out = np.empty((_STEPS + 1, self._z.size)), np.empty((_STEPS, 4))
+        z = compiled.layout.vector({**start, **scheme.memory(system, start, k, 0.0, _STEP)})
+        self._carry, self._stepper = Carry.start(0.0, z, np.zeros(0)), compiled.stepper("fused", k)
+        self._out = np.empty((_STEPS, 4))
         self._ours, self._plain, self._scipy = Best(), Best(), Best()
 
     def play(self, first: bool, say: Say) -> None:
@@ -64,9 +64,9 @@ class Kepler:
         self._scipy.add(self._dop853())
 
     def _our_loop(self) -> float:
-        self._Z[0] = self._z
+        policy = Policy(False, _STEP, 0.0, 0, -1, np.inf, np.inf, True)
         begun = time.perf_counter()
-        loop.advance_explicitly(self._kernel, _STEPS, 0, _STEP, 0.0, self._c, self._Z, -1, np.inf)
+        self._stepper.advance(self._carry, _STEPS, policy, flow(_STEP))
         return (time.perf_counter() - begun) / _STEPS * 1e6
 
     def _plain_loop(self) -> float:

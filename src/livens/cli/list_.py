@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from livens.schemes.base import Scheme
+    from rich.console import Console
+    from rich.table import Table
+
+    from livens.schemes.catalogue import Row
+
+#: Where there is no terminal to ask, lines may be as long as this, so that no cell of a table is broken.
+_WIDTH = 240
 
 
 def add_to(app: typer.Typer) -> None:
@@ -17,98 +24,143 @@ def add_to(app: typer.Typer) -> None:
 
 def list_(
     what: Annotated[str, typer.Argument(help="problems, schemes, or both if not given.")] = "",
+    name: Annotated[str, typer.Argument(help="Name of one of them, to see all there is to say about it.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
-    """List the ready problems with the schemes that fit, and the schemes with their properties."""
+    """List the ready problems, and the schemes with their properties.
+
+    Example: livens list schemes gauss-2
+    """
     from livens.errors import InputError, suggestion
 
-    kinds = {"problems": (_problems, _problem_objects), "schemes": (_schemes, _scheme_objects)}
+    kinds = {"problems": (_problems, _problem, _problem_objects), "schemes": (_schemes, _scheme, _scheme_objects)}
     if what and what not in kinds:
         raise InputError(f"there is no list of '{what}'{suggestion(what, kinds)}")
-    chosen = {kind: both for kind, both in kinds.items() if what in ("", kind)}
+    chosen = {kind: those for kind, those in kinds.items() if what in ("", kind)}
     if as_json:
-        typer.echo(json.dumps({kind: objects() for kind, (_, objects) in chosen.items()}))
+        typer.echo(json.dumps({kind: objects(name) for kind, (_, _, objects) in chosen.items()}))
         return
-    for show, _ in chosen.values():
-        show()
+    for show_all, show_one, _ in chosen.values():
+        if name:
+            show_one(name)
+        else:
+            show_all()
 
 
-def _problem_objects() -> list[dict[str, Any]]:
+def _problem_objects(name: str = "") -> list[dict[str, Any]]:
     from livens import problems, schemes
 
-    return [
-        {
-            "name": entry.name, "summary": entry.summary, "source": entry.source, "options": entry.options,
-            "kind": (model := problems.load(entry.name).system).kind, "schemes": schemes.fitting(model),
-        }
-        for entry in problems.all()
-    ]  # fmt: skip
+    found = []
+    for entry in [problems.entry(name)] if name else problems.all():
+        problem = problems.load(entry.name)
+        found.append(
+            {
+                "name": entry.name,
+                "summary": entry.summary,
+                "source": entry.source,
+                "options": entry.options,
+                "kind": problem.system.kind,
+                "scheme": problem.scheme,
+                "schemes": schemes.fitting(problem.system),
+            }
+        )
+    return found
 
 
-def _scheme_objects() -> list[dict[str, Any]]:
+def _scheme_objects(name: str = "") -> list[dict[str, Any]]:
     from livens import schemes
 
-    traits = ("name", "summary", "source", "order", "symplectic", "symmetric", "conserves", "models", "fictive")
-    return [
-        {trait: getattr(scheme, trait) for trait in traits}
-        | {"requires": [r.words for r in scheme.requires], "family": family_of(scheme)}
-        for scheme in schemes.all()
-    ]
-
-
-def family_of(scheme: Scheme) -> str | None:
-    """The pattern of the names of its family, if it is one of many."""
-    family = getattr(type(scheme), "family", None)
-    return None if family is None else str(family)
+    return [scheme.traits.as_object() for scheme in ([schemes.get(name)] if name else schemes.all())]
 
 
 def _problems() -> None:
-    from livens import problems, schemes
+    from livens import problems
 
+    table = _table("problem", "what it is", "usual scheme")
     for entry in problems.all():
-        options = "  ".join(f"{name}={_short(value)}" for name, value in entry.options.items())
-        model = problems.load(entry.name).system
-        typer.echo(f"{entry.name}\n    {entry.summary} ({entry.source})\n    kind     {model.kind}")
-        typer.echo(f"    options  {options}\n    schemes  {', '.join(schemes.fitting(model))}\n")
+        table.add_row(entry.name, entry.summary, problems.load(entry.name).scheme)
+    out = _console()
+    out.print(table)
+    out.print("Options and all schemes that fit: livens list problems NAME\n")
+
+
+def _problem(name: str) -> None:
+    facts = _problem_objects(name)[0]
+    typer.echo(f"{facts['name']}\n    {facts['summary']} ({facts['source']})")
+    typer.echo(f"    kind          {facts['kind']}")
+    options = "  ".join(f"{option}={_short(value)}" for option, value in facts["options"].items())
+    typer.echo(f"    options       {options or 'none'}")
+    typer.echo(f"    usual scheme  {facts['scheme']}")
+    fits = textwrap.wrap(", ".join(facts["schemes"]), width=100, break_long_words=False, break_on_hyphens=False)
+    typer.echo("    schemes       " + "\n                  ".join(fits))
 
 
 def _schemes() -> None:
-    """One by one; those of a family together, under the pattern of their names."""
+    """A table for every group; those of a family are one row, under the pattern of their names."""
+    from livens.schemes.catalogue import rows
+
+    groups: dict[str, list[Row]] = {}
+    for row in rows():
+        groups.setdefault(row.group, []).append(row)
+    width = max(len(row.name) for those in groups.values() for row in those)
+    out = _console()
+    for group, those in groups.items():
+        table = _table("scheme", "order", "symplectic", "symmetric", "step", "conserves exactly")
+        table.columns[0].min_width = width  # the columns of all tables stand below each other
+        for row in those:
+            table.add_row(row.name, row.order, row.symplectic, row.symmetric, row.solved, row.conserves)
+        out.print(f"[bold]{group}[/]")
+        out.print(table)
+    out.print("What it is, where it is from, what it needs: livens list schemes NAME, such as gauss-2 or gauss-<s>\n")
+
+
+def _scheme(name: str) -> None:
+    """A scheme by its name, or a family by its pattern."""
     from livens import schemes
+    from livens.schemes.base import FORMS
+    from livens.schemes.catalogue import row, rows
 
-    families: dict[str, list[Scheme]] = {}
-    for scheme in schemes.all():
-        families.setdefault(family_of(scheme) or scheme.name, []).append(scheme)
-    for name, members in sorted(families.items()):
-        first = members[0]
-        typer.echo(f"{name}\n    {_common([f'{member.summary} ({member.source})' for member in members])}")
-        if family_of(first):
-            typer.echo(f"    such as {', '.join(member.name for member in members)}")
-        typer.echo(f"    {_all_traits(members)}")
-        typer.echo(f"    for models of the kind {', '.join(first.models)}")
-        needs = [r.words for r in first.requires] + (["a scaling function"] if first.fictive else [])
-        if needs:
-            typer.echo(f"    needs {' and '.join(needs)}")
-        typer.echo()
+    found = next((row for row in rows() if row.name == name), None)
+    if found is None:
+        traits = schemes.get(name).traits
+        found = row(traits.name, [traits])
+    first, members = found.members[0], found.members
+    alone, scaling = first.name == found.name, ["a scaling function"] if first.fictive else []
+    summaries = dict.fromkeys(f"{member.summary} ({member.source})" for member in members)
+    lines = {
+        "such as": "" if alone else ", ".join(member.name for member in members),
+        "family": first.family if alone else "",
+        "also called": ", ".join(first.aliases) if alone else "",
+        "order": found.order,
+        "symplectic": found.symplectic,
+        "symmetric": found.symmetric,
+        "step": found.solved,
+        "conserves": found.conserves or "nothing exactly",
+        "takes": found.forms if "<scheme>" in found.forms else " or ".join(FORMS[form] for form in first.forms),
+        "needs": "; ".join([r.words for r in first.requires] + scaling) if alone else found.needs,
+        "own error": f"estimated, of order {first.estimate_order}" if alone and first.estimate_order else "",
+    }
+    typer.echo(f"{found.name}\n    {' / '.join(summaries)}")
+    for word, text in lines.items():
+        if text:
+            typer.echo(f"    {word:<13} {text}")
 
 
-def _common(lines: list[str]) -> str:
-    """What is said of all, or else what is said of each."""
-    return " / ".join(dict.fromkeys(lines))
+def _table(*columns: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    table.columns[0].no_wrap = True
+    return table
 
 
-def _all_traits(members: list[Scheme]) -> str:
-    traits = [_traits(member) for member in members]
-    if len(set(traits)) == 1:
-        return f"order {', '.join(dict.fromkeys(str(member.order) for member in members))}{traits[0]}"
-    return " / ".join(f"order {member.order}{words}" for member, words in zip(members, traits, strict=True))
+def _console() -> Console:
+    """As wide as the terminal, or wide enough."""
+    from rich.console import Console
 
-
-def _traits(scheme: Scheme) -> str:
-    traits = [name for name in ("symplectic", "symmetric") if getattr(scheme, name)]
-    traits += [] if scheme.implicit else ["explicit"]
-    conserved = ", ".join(name.replace("_", " ") for name in scheme.conserves)
-    return "".join(f", {trait}" for trait in traits) + (f"; conserves {conserved}" if conserved else "")
+    wide = Console(highlight=False)
+    return wide if wide.is_terminal else Console(highlight=False, width=_WIDTH)
 
 
 def _short(value: object) -> str:

@@ -41,7 +41,9 @@ def run(
     compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller, which takes longer.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in a result file.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing result file.")] = False,
-    tier: Annotated[str, typer.Option(help="fused (native code) or reference (slow and simple).")] = "fused",
+    tier: Annotated[
+        str | None, typer.Option(help="fused (native code, the default) or reference (slow and simple).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; no file unless --out.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -93,7 +95,8 @@ def what_to_run(name: str, changes: dict[str, Any]) -> tuple[Problem, dict[str, 
     from livens.cli.init import SUFFIXES
 
     if not name.lower().endswith(SUFFIXES):
-        return lv.problems.load(name, **changes), {}
+        problem, parameters = lv.problems.with_parameters(name, changes)
+        return problem, {"parameters": parameters} if parameters else {}
     scenario = lv.scenario.load(name).changed(changes)
     return scenario.problem(), scenario.settings
 

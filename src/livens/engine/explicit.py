@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from livens.engine import loop
-from livens.engine.kernels import end_kernel
-from livens.engine.stepper import NO_LIMIT, Buffers, Carry, Limit, Statistics, Steps, Trouble, handed_back
-from livens.schemes.step import StepEquations
+from livens.engine.loop import NO_CONTROL, Policy
+from livens.engine.newton import REACHED
+from livens.engine.steps import Buffers, Carry, Cost, Steps, Trouble, finite, steps_of
+
+if TYPE_CHECKING:
+    from livens.engine.compiled import CompiledStep
 
 
 class ExplicitStepper:
     """The fused tier of schemes without unknowns."""
 
-    name = "fused"
+    def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
+        assert compiled.flat.size == 0
+        self.cost = Cost()
+        self._compiled, self._kernels = compiled, compiled.kernels(None)
+        self._buffers = Buffers(k, compiled.flat.kind_sizes)
 
-    def __init__(self, equations: StepEquations) -> None:
-        assert equations.size == 0
-        self.statistics = Statistics()
-        self._names = equations.layout
-        self._buffers = Buffers()
-        self._end = end_kernel(equations)
+    def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
+        w = self._buffers.filled(carry, steps)
+        status, taken = loop.advance(self._kernels, policy, NO_CONTROL, going, w, 0, steps, 0)
+        layout = self._compiled.layout
+        if status == REACHED and not np.isfinite(w.Z[taken + 1]).all() and np.isfinite(w.Z[taken]).all():
+            entry = int(np.argmin(np.isfinite(w.Z[taken + 1])))
+            what = "the state is not finite any more"
+            trouble = Trouble(np.inf, 0.0, layout.name_of(entry), what, policy.h)
+            return steps_of(w, carry, taken, policy, trouble)
+        return finite(steps_of(w, carry, taken, policy, reached=status == REACHED), w, layout)
 
-    def advance(
-        self, carry: Carry, steps: int, first: int, h: float, t0: float, c: np.ndarray, limit: Limit = NO_LIMIT
-    ) -> Steps:
-        Z, X, iterations = self._buffers.filled(carry, steps)
-        status, taken = loop.advance_explicitly(self._end, steps, first, h, t0, c, Z, limit.entry, limit.value)
-        trouble = None
-        # what is not finite stays so: looking at the last state is enough to know
-        if not np.all(np.isfinite(Z[taken])) or (status == loop.REACHED and not np.all(np.isfinite(Z[taken + 1]))):
-            finite = np.isfinite(Z[: taken + 2]).all(axis=1)
-            taken = int(np.argmin(finite)) - 1
-            entry = int(np.argmin(np.isfinite(Z[taken + 1])))
-            trouble = Trouble(np.inf, 0.0, self._names.name_of(entry), "the state is not finite any more")
-        reached = trouble is None and status == loop.REACHED
-        return handed_back(Z, X, iterations, carry.dx, carry.scale, taken, trouble, reached)
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """There is nothing that goes on beside the carry."""

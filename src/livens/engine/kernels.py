@@ -10,9 +10,9 @@ import casadi as ca
 import numpy as np
 
 from livens.engine.emit import ZERO, Emitter
-from livens.engine.native import find_or_compile
+from livens.engine.native import Code, find_or_compile
 from livens.expressions.graph.roundoff import UNIT
-from livens.schemes.step import StepEquations
+from livens.schemes.step import FlatEquations
 
 Order = tuple[tuple[int, ...], tuple[int, ...]]
 _X, _Z, _C, _R, _OUT = range(5)
@@ -23,8 +23,8 @@ _OFTEN, _SELDOM = 2, 0
 _SHAKEN = 1e-4
 
 
-def simple_kernel(function: ca.Function, name: str, pointer: int = _OUT, effort: int = _OFTEN) -> int:
-    """The address of native code for a function of (x, z, c) with one dense output, written to `pointer`."""
+def simple_kernel(function: ca.Function, name: str, pointer: int = _OUT, effort: int = _OFTEN) -> Code:
+    """Native code for a function of (x, z, c) with one dense output, written to `pointer`."""
 
     def text() -> str:
         emitter = Emitter(name, 5)
@@ -43,40 +43,38 @@ def _writer() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-@functools.lru_cache(maxsize=256)
-def residual_kernel(equations: StepEquations) -> int:
+def residual_kernel(equations: FlatEquations) -> Code:
     """Residual -> r."""
     return simple_kernel(equations.residual_function, "residual", _R)
 
 
-@functools.lru_cache(maxsize=256)
-def end_kernel(equations: StepEquations) -> int:
+def end_kernel(equations: FlatEquations) -> Code:
     """State at the end of the step -> out."""
     return simple_kernel(equations.end_function, "end")
 
 
-@functools.lru_cache(maxsize=256)
-def guess_kernel(equations: StepEquations) -> int:
+def guess_kernel(equations: FlatEquations) -> Code:
     """The scheme's own guess of the unknowns -> out."""
     return simple_kernel(ca.Function("guess", equations.arguments, [equations.guess]), "guess", effort=_SELDOM)
 
 
-@functools.lru_cache(maxsize=256)
-def onward_kernel(equations: StepEquations) -> int:
-    """What of the next unknowns follows from those of a step -> out; 0 if the scheme says nothing."""
-    if equations.onward is None:
-        return 0
+def onward_kernel(equations: FlatEquations) -> Code:
+    """What of the next unknowns follows from those of a step -> out."""
     return simple_kernel(ca.Function("onward", equations.arguments, [equations.onward]), "onward")
 
 
-@functools.lru_cache(maxsize=256)
-def floor_kernel(equations: StepEquations) -> int:
+def error_kernel(equations: FlatEquations) -> Code:
+    """Estimated errors of a step, then what they are measured against -> out."""
+    both = ca.densify(ca.vertcat(*equations.error))
+    return simple_kernel(ca.Function("error", equations.arguments, [both]), "error")
+
+
+def floor_kernel(equations: FlatEquations) -> Code:
     """Reciprocal of the round-off bound of every residual entry -> out; reads the last correction from r."""
     return simple_kernel(floor_function(equations), "floor", effort=_SELDOM)
 
 
-@functools.lru_cache(maxsize=256)
-def floor_function(equations: StepEquations) -> ca.Function:
+def floor_function(equations: FlatEquations) -> ca.Function:
     """What a residual entry is multiplied by to be measured in units of its own round-off, at (x, z, c, dx).
 
     The unknowns carry the rounding of x, that of the last correction dx, and a small part of the rounding of the
@@ -92,8 +90,7 @@ def floor_function(equations: StepEquations) -> ca.Function:
     return ca.Function("floor", [*equations.arguments, dx], [1 / (bound + 1e-290)])
 
 
-@functools.lru_cache(maxsize=256)
-def newton_kernel(equations: StepEquations, order: Order) -> int:
+def newton_kernel(equations: FlatEquations, order: Order) -> Code:
     """One Newton correction, fused: residual -> r, largest multiplier of the elimination -> r[size], dx -> out.
 
     Graph, LU factorisation in a static pivot order and both substitutions are one straight line of code, row by row,
@@ -104,7 +101,7 @@ def newton_kernel(equations: StepEquations, order: Order) -> int:
     return find_or_compile(content, lambda: _newton_text(equations, order), "newton", _OFTEN)
 
 
-def _newton_text(equations: StepEquations, order: Order) -> str:
+def _newton_text(equations: FlatEquations, order: Order) -> str:
     emitter = Emitter("newton", 5)
     residual, jacobian = emitter.graph(equations.newton_function, _INPUTS[:3])
     for i, value in enumerate(residual):

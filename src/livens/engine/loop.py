@@ -1,223 +1,217 @@
-"""The loop over time, compiled once per machine: kernels come as addresses, everything else as arrays."""
+"""The loop over time, compiled once per machine, with a policy for the size of the next step."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-#: How a call of `advance` ended.
-DONE, FAILED, REPIVOT, REACHED = 0, 1, 2, 3
-#: Newton's method gives up after this many corrections.
-MOST_ITERATIONS = 25
-#: Another pivot order is asked for if a step is not done after two corrections and elimination factors exceed
-#: `GROWTH_LIMIT` (half the digits are lost), or after `SLOW_ITERATIONS` and they exceed `SUSPICIOUS`.
-GROWTH_LIMIT, SLOW_ITERATIONS, SUSPICIOUS = 1e8, 5, 1e3
-#: Below this part of its bound, a residual is round-off beyond doubt.
-SMALL = 1.0 / 16.0
-#: Where corrections that are nothing but round-off shake the unknowns so much that the curvature of the equations
-#: lifts the residual above its bound (near singular positions), up to this many times the bound is accepted, if the
-#: curvature explains it and nothing is gained any more.
-SHAKEN_LIMIT = 1e6
-#: How many past steps the starting guess of the unknowns is made of.
-PAST = 5
-#: How much of the last change the extrapolation of the unknowns may be bent.
-BENT = 0.7
+from livens.engine.newton import (
+    DONE,
+    FAILED,
+    PAST,
+    REACHED,
+    REPIVOT,
+    Kernels,
+    Workspace,
+    call,
+    extrapolate,
+    extrapolate_onward,
+    solve_step,
+)
+
 #: The round-off bounds are computed anew every so many steps, and whenever a residual does not reach them.
 REFRESH = 64
+#: A step that would have been longer by less than this stays as it is: equal steps have better predictors.
+WORTH_CHANGING = 1.2
+#: The next step is this much shorter than the one that would just meet the tolerance.
+SAFETY = 0.9
 
 
-@intrinsic
-def call(typingctx: Any, address: Any, x: Any, z: Any, c: Any, r: Any, out: Any) -> Any:
-    """Call the native function at `address` with five addresses of doubles."""
+class Policy(NamedTuple):
+    """How the size of the next step is chosen: equal steps, counted from a time, or controlled ones.
 
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = cgutils.voidptr_t
-        function = cgutils.ir.FunctionType(cgutils.ir.VoidType(), [pointer] * 5)
-        target = builder.inttoptr(arguments[0], function.as_pointer())
-        builder.call(target, [builder.inttoptr(a, pointer) for a in arguments[1:]])
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 6), codegen
-
-
-@nb.njit(cache=True, nogil=True)
-def extrapolate(X: np.ndarray, s: int, x: np.ndarray, kinds: np.ndarray) -> bool:
-    """The unknowns of the next step from those of the last five: exact for cubics and for alternating signs.
-
-    Multipliers of energy-momentum schemes carry round-off that changes its sign in every step; the root -1 in
-    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Returns whether it can be trusted: where steps are
-    long, it differs from the linear one, ``x4 + x3 - x2``, by as much as the unknowns changed. That is asked of each
-    kind of unknowns by itself (`kinds` says how many there are of each): multipliers may be larger by far.
+    Equal steps of number ``first``, ``first + 1``, ... begin at ``origin + number * h``. If `entry` is not negative,
+    steps end before that entry of the state exceeds `limit`: so does time in schemes with a fictive one. Controlled
+    steps end before `t_end`, and with `to_the_end` just there; `Control` says what their sizes follow.
     """
-    smooth, start = True, 0
-    for kind in kinds:
-        bend, change = 0.0, 0.0
-        for i in range(start, start + kind):
-            x[i] = 3.0 * (X[s + 4, i] + X[s + 1, i]) - 2.0 * (X[s + 3, i] + X[s + 2, i]) - X[s, i]
-            bend = max(bend, abs(x[i] - (X[s + 4, i] + X[s + 3, i] - X[s + 2, i])))
-            change = max(change, abs(X[s + 4, i] - X[s + 3, i]))
-        smooth, start = smooth and bend <= BENT * change, start + kind
-    return smooth
+
+    controlled: bool
+    h: float
+    origin: float
+    first: int
+    entry: int
+    limit: float
+    t_end: float
+    to_the_end: bool
+
+
+class Control(NamedTuple):
+    """How the size of controlled steps follows what they meet; see `livens.StepControl`."""
+
+    smallest: float
+    largest: float
+    decrease: float
+    increase: float
+    patience: int  # steps without failure before they grow
+    absolute: float  # tolerated error of a step; no estimate is used if both are zero
+    relative: float
+    order: int  # of the estimate
+
+
+#: For runs whose steps are equal.
+NO_CONTROL = Control(0.0, np.inf, 0.5, 2.0, 1, 0.0, 0.0, 1)
+#: What goes on from one controlled step to the next: its size, steps since the last failure, how many sizes failed, how
+#: many steps were of equal size so far, and that size.
+FLOW = np.dtype([(name, "f8") for name in ("size", "since_failure", "failures", "equal", "last")])
+
+
+def flow(h: float) -> np.ndarray:
+    """The flow of step sizes before the first step."""
+    return np.array([(h, 0.0, 0.0, 0.0, 0.0)], dtype=FLOW)
 
 
 @nb.njit(cache=True, nogil=True)
-def extrapolate_onward(onward: int, X: np.ndarray, s: int, x: np.ndarray, z: int, c: int, work: np.ndarray) -> bool:
-    """As `extrapolate`, where a scheme knows more: A x of its unknowns x are carried on to the next step.
-
-    What is left, ``d_n = x_n - A x_(n-1)``, is smaller and as smooth. It is extrapolated from the last four steps by
-    ``d4 = 2 (d3 - d1) + d0``: exact for parabolas and for alternating signs.
-    """
-    for i in range(x.size):
-        work[0, i] = X[s + 4, i] - 2.0 * (X[s + 3, i] - X[s + 1, i]) - X[s, i]
-    call(onward, work[0].ctypes.data, z, c, work[1].ctypes.data, work[1].ctypes.data)
-    bend, change = 0.0, 0.0
-    for i in range(x.size):
-        x[i] = 2.0 * (X[s + 4, i] - X[s + 2, i]) + X[s + 1, i] + work[1, i]
-        bend = max(bend, abs(x[i] - (X[s + 4, i] + X[s + 3, i] - X[s + 2, i])))
-        change = max(change, abs(X[s + 4, i] - X[s + 3, i]))
-    return bend <= BENT * change
+def _predicted(kernels: Kernels, w: Workspace, s: int, x: np.ndarray, z: int) -> bool:
+    """Put the unknowns that the last steps suggest into x; whether they can be trusted."""
+    if kernels.onward:
+        return extrapolate_onward(kernels.onward, w.X, s, x, z, w.c.ctypes.data, w.ahead)
+    return extrapolate(w.X, s, x, w.kinds)
 
 
 @nb.njit(cache=True, nogil=True)
-def scaled(r: np.ndarray, scale: np.ndarray) -> float:
-    """The largest residual in units of its round-off bound: 1 and below is zero. NaN if any is."""
-    worst = 0.0
-    for i in range(scale.size):
-        a = abs(r[i]) * scale[i]
-        if not a <= worst:  # also true for NaN, which then stays
-            worst = a
-    return worst
+def _equal_step(kernels: Kernels, w: Workspace, s: int, number: int, slow: int) -> tuple[int, int]:
+    """Solve step s, whose size and time are in c: from the predictor, then from the scheme's own guess."""
+    z, c, r, x = w.Z.ctypes.data + s * w.Z.shape[1] * 8, w.c.ctypes.data, w.r.ctypes.data, w.X[s + PAST]
+    dx, scale, px = w.dx.ctypes.data, w.scale.ctypes.data, x.ctypes.data
+    smooth = _predicted(kernels, w, s, x, z)
+    if not smooth:
+        call(kernels.guess, px, z, c, r, px)
+    if number % REFRESH == 0:
+        call(kernels.floor, px, z, c, dx, scale)
+    status, count = solve_step(kernels, w, s, x, slow)
+    if status != DONE:
+        for i in range(x.size):  # once more, from the unknowns of the last step or from the scheme's own guess
+            x[i] = w.X[s + PAST - 1, i]
+            w.dx[i] = 0.0
+        if smooth:
+            call(kernels.guess, px, z, c, r, px)
+        call(kernels.floor, px, z, c, dx, scale)
+        status, again = solve_step(kernels, w, s, x, slow)
+        count += again
+    return status, count
 
 
 @nb.njit(cache=True, nogil=True)
-def settled(worst: float, last: float, before: float, iteration: int) -> bool:
-    """Whether a scaled residual is round-off and nothing else; `last` and `before` are those of the corrections before.
-
-    The bound is on the safe side: where Newton's method came from afar, a residual just below it may still be what is
-    left of the error, and one more correction shows. That is not needed where quadratic convergence, ``r_i = C
-    r_{i-1}^2`` with the C of the correction before, leaves far less than the bound. An extrapolated guess that needs
-    but one correction was close enough.
-    """
-    if not worst <= 1.0:
-        return False
-    quadratic = last < before and last * (last / before) ** 2 <= SMALL
-    return iteration == 1 or worst <= SMALL or worst > 0.25 * last or quadratic
-
-
-@nb.njit(cache=True, nogil=True)
-def shaken(residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> bool:
-    """Whether the residual r at x is within its bound plus what the curvature makes of the last correction."""
-    forth, back, there = np.empty_like(r), np.empty_like(r), np.empty_like(x)
-    there[:] = x + dx
-    call(residual, there.ctypes.data, z, c, forth.ctypes.data, forth.ctypes.data)
-    there[:] = x - dx
-    call(residual, there.ctypes.data, z, c, back.ctypes.data, back.ctypes.data)
-    for i in range(x.size):
-        curvature = 0.5 * abs(forth[i] - 2.0 * r[i] + back[i])
-        if not abs(r[i]) <= 1.0 / scale[i] + 10.0 * curvature:
-            return False
-    return True
+def _error_norm(kernels: Kernels, control: Control, w: Workspace, s: int, x: np.ndarray) -> float:
+    """The largest estimated error of step s in units of what is tolerated; 0 without an estimate, NaN stays."""
+    half, norm = w.estimate.size // 2, 0.0
+    if half:
+        z = w.Z.ctypes.data + s * w.Z.shape[1] * 8
+        call(kernels.error, x.ctypes.data, z, w.c.ctypes.data, w.r.ctypes.data, w.estimate.ctypes.data)
+        for i in range(half):
+            one = abs(w.estimate[i]) / (control.absolute + control.relative * w.estimate[half + i])
+            if one != one:
+                return one
+            norm = max(norm, one)
+    return norm
 
 
 @nb.njit(cache=True, nogil=True)
-def solve_step(
-    newton: int, residual: int, floor: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray,
-    scale: np.ndarray, slow: int,
-) -> tuple[int, int, float]:  # fmt: skip
-    """Newton's method for one step, down to the round-off floor. Returns (status, corrections, scaled residual)."""
-    n = x.size
-    px, pr, pdx, pscale = x.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data
-    last, before, stalls = np.inf, np.inf, 0
-    for iteration in range(1, MOST_ITERATIONS + 1):
-        call(newton, px, z, c, pr, pdx)
-        growth = r[n]
-        if iteration == 1:
-            first = scaled(r, scale)
-        for i in range(n):
-            x[i] -= dx[i]
-        call(residual, px, z, c, pr, pdx)
-        worst = scaled(r, scale)
-        if worst > 0.5 * last:  # no gain: are the bounds those of another time, or is this the floor?
-            stalls += 1
-            call(floor, px, z, c, pdx, pscale)
-            worst = scaled(r, scale)
-            if stalls > 1 and worst <= SHAKEN_LIMIT and shaken(residual, x, z, c, r, dx, scale):
-                return DONE, iteration, worst
-        if settled(worst, last, first if iteration == 2 else before, iteration):
-            return DONE, iteration, worst
-        if not worst < np.inf:
-            return FAILED, iteration, worst
-        if ((growth > GROWTH_LIMIT and iteration >= 2) or (growth > SUSPICIOUS and iteration >= slow)) and (
-            slow <= MOST_ITERATIONS
-        ):
-            return REPIVOT, iteration, worst
-        before, last = last, worst
-    return FAILED, MOST_ITERATIONS, last
+def _controlled_step(
+    kernels: Kernels, policy: Policy, control: Control, going: np.ndarray, w: Workspace, s: int, slow: int
+) -> tuple[int, int, bool]:
+    """Solve step s with the largest size that succeeds; whether it is the last one."""
+    z, c, r, x = w.Z.ctypes.data + s * w.Z.shape[1] * 8, w.c.ctypes.data, w.r.ctypes.data, w.X[s + PAST]
+    dx, scale, px, t, count = w.dx.ctypes.data, w.scale.ctypes.data, x.ctypes.data, w.t[s], 0
+    estimated = w.estimate.size > 0
+    while True:
+        h = min(going[0].size, control.largest)
+        if not h >= control.smallest:
+            return FAILED, count, False
+        final = t + h >= policy.t_end - 1e-10 * h
+        if final:
+            if not policy.to_the_end:
+                return REACHED, count, True
+            h = policy.t_end - t
+        w.c[0], w.c[1] = h, t
+        smooth = going[0].equal >= PAST and h == going[0].last and extrapolate(w.X, s, x, w.kinds)
+        if not smooth:
+            for i in range(x.size):
+                x[i] = w.X[s + PAST - 1, i]
+            call(kernels.guess, px, z, c, r, px)
+            for i in range(x.size):
+                w.dx[i] = 0.0
+        if not smooth or going[0].equal % REFRESH == 0:
+            call(kernels.floor, px, z, c, dx, scale)
+        status, again = solve_step(kernels, w, s, x, slow)
+        count += again
+        if status == REPIVOT:
+            return REPIVOT, count, False
+        norm = _error_norm(kernels, control, w, s, x) if status == DONE else 0.0
+        if status == DONE and norm <= 1.0:
+            break
+        going[0].since_failure, going[0].equal = 0.0, 0.0
+        going[0].failures += 1.0
+        factor = control.decrease
+        if status == DONE and norm < np.inf:
+            factor = max(0.1, min(control.decrease, SAFETY * norm ** (-1.0 / (control.order + 1.0))))
+        going[0].size = h * factor
+    w.t[s + 1] = policy.t_end if final else t + h
+    going[0].since_failure += 1.0
+    going[0].equal = going[0].equal + 1.0 if h == going[0].last else 1.0
+    going[0].last = h
+    factor = control.increase
+    if estimated:
+        factor = min(control.increase, SAFETY * max(norm, 1e-10) ** (-1.0 / (control.order + 1.0)))
+    if not final:
+        if going[0].since_failure >= control.patience and factor >= WORTH_CHANGING:
+            going[0].size, going[0].since_failure = min(control.largest, h * factor), 0.0
+        elif estimated and factor < 1.0:
+            going[0].size = h * factor
+    return DONE, count, final
 
 
 @nb.njit(cache=True, nogil=True)
 def advance(
-    kernels: tuple[int, int, int, int, int], onward: int, steps: int, first: int, h: float, t0: float, c: np.ndarray,
-    Z: np.ndarray, X: np.ndarray, scale: np.ndarray, r: np.ndarray, dx: np.ndarray, iterations: np.ndarray, slow: int,
-    stop: int, limit: float, kinds: np.ndarray,
-) -> tuple[int, int, float]:  # fmt: skip
-    """Take `steps` steps from state ``Z[0]``; ``X[:PAST]`` are the unknowns of the steps before, oldest first.
-
-    Step s (of number ``first + s`` in the run) leaves its end in ``Z[s+1]`` and its unknowns in ``X[s+PAST]``. If entry
-    `stop` of the state (none if negative) exceeds `limit` after a step, that step is not taken. Returns (status, steps
-    taken, scaled residual of the step that was refused).
-    """
-    newton, residual, floor, end, guess = kernels
-    n = X.shape[1]
-    pz, size, pc = Z.ctypes.data, Z.shape[1] * 8, c.ctypes.data
-    pr, pdx, pscale = r.ctypes.data, dx.ctypes.data, scale.ctypes.data
-    work = np.empty((2, n if onward else 0))
-    c[0] = h
-    for s in range(steps):
-        number = first + s
-        c[1] = t0 + number * h
-        z, x = pz + s * size, X[s + PAST]
-        smooth = extrapolate_onward(onward, X, s, x, z, pc, work) if onward else extrapolate(X, s, x, kinds)
-        if not smooth:
-            call(guess, x.ctypes.data, z, pc, pr, x.ctypes.data)
-        if number % REFRESH == 0:
-            call(floor, x.ctypes.data, z, pc, pdx, pscale)
-        status, count, worst = solve_step(newton, residual, floor, x, z, pc, r, dx, scale, slow)
-        if status != DONE:
-            for i in range(n):  # once more, from the unknowns of the last step or from the scheme's own guess
-                x[i] = X[s + PAST - 1, i]
-                dx[i] = 0.0
-            if smooth:
-                call(guess, x.ctypes.data, z, pc, pr, x.ctypes.data)
-            call(floor, x.ctypes.data, z, pc, pdx, pscale)
-            status, again, worst = solve_step(newton, residual, floor, x, z, pc, r, dx, scale, slow)
-            count += again
-            if status != DONE:
-                return status, s, worst
-        iterations[s] = count
-        call(end, x.ctypes.data, z, pc, pr, z + size)
-        if stop >= 0 and not Z[s + 1, stop] <= limit:
-            return REACHED, s, 0.0
-    return DONE, steps, 0.0
-
-
-@nb.njit(cache=True, nogil=True)
-def advance_explicitly(
-    end: int, steps: int, first: int, h: float, t0: float, c: np.ndarray, Z: np.ndarray, stop: int, limit: float
+    kernels: Kernels,
+    policy: Policy,
+    control: Control,
+    going: np.ndarray,
+    w: Workspace,
+    done: int,
+    steps: int,
+    slow: int,
 ) -> tuple[int, int]:
-    """As `advance`, where nothing has to be solved."""
-    z, size, pc = Z.ctypes.data, Z.shape[1] * 8, c.ctypes.data
-    c[0] = h
-    for s in range(steps):
-        c[1] = t0 + (first + s) * h
-        call(end, z, z, pc, pc, z + size)
-        z += size
-        if stop >= 0 and not Z[s + 1, stop] <= limit:
+    """Take the steps from number `done` to `steps` of a chunk. Returns (how it ended, steps that are done).
+
+    A scheme with nothing to solve has no unknowns: its step is its end. If a step is refused, `done` says which one.
+    """
+    solving, size = w.X.shape[1] > 0, w.Z.shape[1] * 8
+    pc, pr = w.c.ctypes.data, w.r.ctypes.data
+    w.c[0] = policy.h
+    for s in range(done, steps):
+        final = False
+        if policy.controlled:
+            status, count, final = _controlled_step(kernels, policy, control, going, w, s, slow)
+            if status != DONE:
+                return status, s
+            w.iterations[s] = count
+        else:
+            number = policy.first + s
+            w.c[1] = policy.origin + number * policy.h
+            if solving:
+                status, count = _equal_step(kernels, w, s, number, slow)
+                if status != DONE:
+                    return status, s
+                w.iterations[s] = count
+        z = w.Z.ctypes.data + s * size
+        call(kernels.end, w.X.ctypes.data + (s + PAST) * w.X.shape[1] * 8, z, pc, pr, z + size)
+        if policy.entry >= 0 and not w.Z[s + 1, policy.entry] <= policy.limit:
             return REACHED, s
+        if final:
+            return REACHED, s + 1
     return DONE, steps
 
 

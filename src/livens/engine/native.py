@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import hashlib
 import os
 import tempfile
+import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +17,12 @@ import llvmlite.binding as llvm
 
 #: How many functions were compiled in this process (not taken from the disk cache); tests count with it.
 compilations = 0
-_alive: list[object] = []  # machine code must outlive every address handed out
+#: Machine code in memory by its content, as long as somebody holds it.
+_loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
+#: The code used last is held for a while, so that a model that is built again finds it.
+_recent: collections.OrderedDict[str, Code] = collections.OrderedDict()
+_RECENT = 128
+_lock = threading.RLock()
 
 
 def cache_directory() -> Path:
@@ -43,9 +51,8 @@ def _fingerprint(effort: int) -> str:
     return f"{llvmlite.__version__} {machine.triple} {llvm.get_host_cpu_name()} {features} {effort}"
 
 
-def _object_code(content: str, text: Callable[[], str], effort: int) -> bytes:
+def _object_code(key: str, text: Callable[[], str], effort: int) -> bytes:
     global compilations
-    key = hashlib.sha256((_fingerprint(effort) + content).encode()).hexdigest()
     path = cache_directory() / key[:2] / f"{key}.o"
     try:
         stored = path.read_bytes()
@@ -76,23 +83,42 @@ def _write_atomically(path: Path, content: bytes) -> None:
         return  # the cache is a convenience: a full or read-only disk must not stop a run
 
 
-@functools.cache
-def compile_function(text: str, name: str, effort: int = 2) -> int:
-    """The address of function `name` of the LLVM text, compiled or taken from the cache."""
+class Code:
+    """A native function: its address is good as long as this object lives, and its memory is freed with it."""
+
+    def __init__(self, code: bytes, name: str, effort: int) -> None:
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _fresh_machine(effort))
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        self.address = int(self._engine.get_function_address(name))
+        if not self.address:
+            raise RuntimeError(f"compiled code does not contain the function {name!r}")
+
+
+def compile_function(text: str, name: str, effort: int = 2) -> Code:
+    """The function `name` of the LLVM text, compiled or taken from the cache."""
     return find_or_compile(text, lambda: text, name, effort)
 
 
-def find_or_compile(content: str, text: Callable[[], str], name: str, effort: int = 2) -> int:
+def find_or_compile(content: str, text: Callable[[], str], name: str, effort: int = 2) -> Code:
     """As `compile_function`, for a text that follows from `content` and is only written if need be."""
-    code = _object_code(f"{name} {content}", text, effort)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _fresh_machine(effort))
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    _alive.append(engine)
-    address = engine.get_function_address(name)
-    if not address:
-        raise RuntimeError(f"compiled code does not contain the function {name!r}")
-    return int(address)
+    key = hashlib.sha256(f"{_fingerprint(effort)}{name} {content}".encode()).hexdigest()
+    with _lock:
+        found = _loaded.get(key)
+        if found is None:
+            found = _loaded[key] = Code(_object_code(key, text, effort), name, effort)
+        _recent[key] = found
+        _recent.move_to_end(key)
+        while len(_recent) > _RECENT:
+            _recent.popitem(last=False)
+    return found
+
+
+def forget() -> None:
+    """Do not look for code in memory any more: what is asked for next comes from disk, or is compiled."""
+    with _lock:
+        _recent.clear()
+        _loaded.clear()
 
 
 def _fresh_machine(effort: int) -> llvm.TargetMachine:

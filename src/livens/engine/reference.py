@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
-from livens.engine import loop
+from livens.engine import newton
 from livens.engine.kernels import floor_function
-from livens.engine.loop import PAST
-from livens.engine.stepper import NO_LIMIT, Buffers, Carry, Limit, Statistics, Steps, Trouble, handed_back
-from livens.schemes.step import StepEquations
+from livens.engine.loop import Policy
+from livens.engine.newton import PAST
+from livens.engine.steps import Buffers, Carry, Cost, Steps, Trouble, finite, steps_of
+from livens.schemes.step import FlatEquations
 
 #: Newton's method gives up after this many corrections.
 _MOST_ITERATIONS = 50
@@ -20,44 +22,17 @@ _MOST_ITERATIONS = 50
 _MOST_HALVINGS = 8
 
 
-class ReferenceStepper:
-    """Steps taken one by one in Python."""
+class ReferenceSolver:
+    """Damped Newton's method for one step, with full pivoting."""
 
-    name = "reference"
-
-    def __init__(self, equations: StepEquations) -> None:
+    def __init__(self, equations: FlatEquations) -> None:
         self.equations = equations
-        self.statistics = Statistics()
-        self._buffers = Buffers()
         self._floor = floor_function(equations)
-
-    def advance(
-        self, carry: Carry, steps: int, first: int, h: float, t0: float, c: np.ndarray, limit: Limit = NO_LIMIT
-    ) -> Steps:
-        Z, X, iterations = self._buffers.filled(carry, steps)
-        dx, scale = carry.dx, carry.scale
-        for s in range(steps):
-            c[0], c[1] = h, t0 + (first + s) * h
-            trouble: Trouble | None = None
-            smooth = loop.extrapolate(X, s, X[s + PAST], self.equations.kind_sizes)
-            own = self.equations.guess_function(Z[s], c).full().ravel()
-            for guess in (X[s + PAST].copy(), own) if smooth else (own, X[s + PAST - 1]):
-                x, count, trouble, dx, scale = self.solve(guess, Z[s], c)
-                iterations[s] = count
-                if trouble is None:
-                    break
-            if trouble is not None:
-                return handed_back(Z, X, iterations, dx, scale, s, trouble)
-            X[s + PAST] = x
-            Z[s + 1] = self.equations.end_function(x, Z[s], c).full().ravel()
-            if limit.entry >= 0 and Z[s + 1, limit.entry] > limit.value:
-                return handed_back(Z, X, iterations, dx, scale, s, reached=True)
-        return handed_back(Z, X, iterations, dx, scale, steps)
 
     def solve(
         self, guess: np.ndarray, z: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, int, Trouble | None, np.ndarray, np.ndarray]:
-        """Damped Newton's method for one step: (unknowns, corrections, trouble or None, last correction, scales)."""
+        """One step: (unknowns, corrections, trouble or None, last correction, scales)."""
         if not guess.size:
             return guess, 0, None, guess, guess
         x, last, before, dx = guess.copy(), np.inf, np.inf, np.zeros(guess.size)
@@ -77,10 +52,10 @@ class ReferenceStepper:
             if not np.isfinite(worst):
                 reason = "the equations are not finite there"
                 break
-            if loop.settled(worst, last, first if count == 2 else before, count):
+            if newton.settled(worst, last, first if count == 2 else before, count):
                 return x, count, None, dx, scale
             stalls += worst > 0.5 * last
-            if stalls > 1 and worst <= loop.SHAKEN_LIMIT and self._shaken(x, z, c, dx, scale):
+            if stalls > 1 and worst <= newton.SHAKEN_LIMIT and self._shaken(x, z, c, dx, scale):
                 return x, count, None, dx, scale
             before, last = last, worst
         return x, count, self.trouble(x, z, c, dx, reason), dx, scale
@@ -121,7 +96,7 @@ class ReferenceStepper:
             return float(np.abs(residual * scale).max(initial=0.0)), scale
 
     def _shaken(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> bool:
-        """As `livens.engine.loop.shaken`."""
+        """As `livens.engine.newton.shaken`."""
         here, forth, back = (self.equations.residual_function(y, z, c).full().ravel() for y in (x, x + dx, x - dx))
         with np.errstate(invalid="ignore", over="ignore"):
             curvature = 0.5 * np.abs(forth - 2.0 * here + back)
@@ -135,4 +110,41 @@ class ReferenceStepper:
             scaled = residual * scale
         worst = int(np.argmax(np.where(np.isnan(scaled), np.inf, scaled)))
         floor = float(1.0 / scale[worst]) if scale[worst] else np.inf
-        return Trouble(float(residual[worst]), floor, self.equations.row_names[worst], reason)
+        return Trouble(float(residual[worst]), floor, self.equations.row_names[worst], reason, float(c[0]))
+
+
+class ReferenceStepper:
+    """Steps taken one by one in Python."""
+
+    def __init__(self, equations: FlatEquations, k: np.ndarray) -> None:
+        self.equations, self.cost = equations, Cost()
+        self._buffers = Buffers(k, equations.kind_sizes)
+        self._solver = ReferenceSolver(equations)
+
+    def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
+        assert not policy.controlled, "the reference tier takes equal steps"
+        w = self._buffers.filled(carry, steps)
+        w.c[0] = policy.h
+        for s in range(steps):
+            w.c[1] = policy.origin + (policy.first + s) * policy.h
+            trouble: Trouble | None = None
+            smooth = newton.extrapolate(w.X, s, w.X[s + PAST], self.equations.kind_sizes)
+            own = self.equations.guess_function(w.Z[s], w.c).full().ravel()
+            for guess in (w.X[s + PAST].copy(), own) if smooth else (own, w.X[s + PAST - 1]):
+                x, count, trouble, dx, scale = self._solver.solve(guess, w.Z[s], w.c)
+                w.iterations[s], w.dx[:], w.scale[:] = count, dx, scale
+                if trouble is None:
+                    break
+            if trouble is not None:
+                return finite(steps_of(w, carry, s, policy, trouble), w, self.equations.layout)
+            w.X[s + PAST] = x
+            w.Z[s + 1] = self.equations.end_function(x, w.Z[s], w.c).full().ravel()
+            if policy.entry >= 0 and not w.Z[s + 1, policy.entry] <= policy.limit:
+                return finite(steps_of(w, carry, s, policy, reached=True), w, self.equations.layout)
+        return finite(steps_of(w, carry, steps, policy), w, self.equations.layout)
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """There is nothing that goes on beside the carry."""

@@ -1,96 +1,150 @@
-"""What a user gives for a vector or matrix of a model, read as an expression."""
+"""What a user's function becomes: it is called with the symbols it names, and what it returns is an expression."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
+from types import FunctionType
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from livens import math as m
-from livens.errors import InputError, ModelError
+from livens.errors import ModelError
+
+#: A function of the user's that says something about a model.
+ModelFunction = Callable[..., Any]
 
 
 class Reader:
-    """Calls model functions with the symbols they name, and takes numbers as they are."""
+    """Calls users' functions with the symbols they name, and takes numbers as they are.
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self._given = dict(given)
+    `given` has everything a function may ask for, by name: CasADi symbols become arrays (one symbol a number, if it is
+    called t), anything else is handed on as it is. `where` follows the role in messages, as " of element 'door'";
+    `must` says whether things "be" or "return" something there.
 
-    def __call__(self, role: str, value: Any, shape: tuple[int | None, ...], allowed: str = "xtk") -> Any:
-        """The expression of `value`: numbers, or a function of some of `allowed`. None in `shape` stands for any."""
-        return shaped(role, self.value(role, value, allowed), shape)
+    >>> from types import SimpleNamespace
+    >>> x = ca.SX.sym("x", 2)
+    >>> read = Reader({"x": x, "k": SimpleNamespace(c=3.0)})
+    >>> read("energy", lambda x, k: k.c * x[0], ())
+    SX((3*x_0))
+    >>> read("energy", lambda x: x, ())
+    Traceback (most recent call last):
+    livens.errors.ModelError: energy must be one number, got an array of shape (2,)
+    """
 
-    def value(self, role: str, value: Any, allowed: str = "xtk") -> Any:
-        """What a function says, or the numbers themselves."""
-        if callable(value):
-            names = argument_names(role, value, "", allowed)
-            try:
-                value = value(*(self._given[name] for name in names))
-            except ModelError as error:
-                raise ModelError(f"{role}: {error}") from None
-            except Exception as error:  # whatever a model function raises is the model's fault: say which function
-                raise ModelError(f"{role}: {type(error).__name__}: {error}") from error
-        return value
+    def __init__(self, given: Mapping[str, Any], where: str = "", must: str = "be") -> None:
+        self._given = {name: _seen(name, value) for name, value in given.items()}
+        self._where, self._must = where, must
+
+    def __call__(self, role: str, value: Any, shape: tuple[int | None, ...], allowed: str | None = None) -> Any:
+        """The expression of numbers, or of a function of some of `allowed`. None in `shape` stands for any size."""
+        return self.shaped(role, self.value(role, value, allowed), shape)
+
+    def value(self, role: str, value: Any, allowed: str | None = None, **more: Any) -> Any:
+        """What a function returns, or the numbers themselves. `more` can be asked for as well."""
+        if not callable(value):
+            return value
+        given = self._given | {name: _seen(name, symbol) for name, symbol in more.items()} if more else self._given
+        names = argument_names(role, value, self._where, list(given) if allowed is None else allowed)
+        try:
+            if not _by_name(value):
+                return value(*(given[name] for name in names))
+            return value(**{name: given[name] for name in names})
+        except ModelError as error:
+            raise ModelError(f"{role}{self._where}: {error}") from None
+        except Exception as error:  # whatever a user's function raises is its own fault: say which function
+            raise ModelError(f"{role}{self._where}: {type(error).__name__}: {error}") from error
+
+    def shaped(self, role: str, value: Any, shape: tuple[int | None, ...]) -> Any:
+        """A value as an expression, if it has this shape."""
+        try:
+            items = m.array(value)
+            fits = items.ndim == len(shape) and all(w in (None, s) for s, w in zip(items.shape, shape, strict=True))
+            if fits and value is not None:
+                if not items.size:
+                    return ca.SX(*items.shape) if items.ndim == 2 else ca.SX(0, 1)
+                return m.expression(items if shape else items.item())
+            got = f"an array of shape {items.shape}"
+        except (TypeError, ValueError):
+            got = f"{type(value).__name__} {value!r}"
+        raise ModelError(f"{role}{self._where} must {self._must} {_words(shape)}, got {got}")
+
+    def listed(self, role: str, value: Any) -> Any:
+        """A number, or a list of numbers and of lists of them, as one column."""
+        flat = _flattened(value)
+        if flat is None:
+            raise ModelError(
+                f"{role}{self._where} must {self._must} a list of numbers (or of vectors of them), got {value!r}"
+            )
+        column = ca.SX.zeros(len(flat), 1)
+        for i, item in enumerate(flat):
+            column[i] = item.sx if isinstance(item, m.Scalar) else float(item)
+        return column
 
 
-def argument_names(role: str, function: Callable[..., Any], where: str, allowed: str) -> list[str]:
-    listed = ", ".join(allowed)
+def argument_names(role: str, function: ModelFunction, where: str, allowed: Collection[str]) -> list[str]:
+    """What a function asks for by the names of its arguments, if it may.
+
+    >>> argument_names("potential", lambda q, k, i=3: q[i], "", "qtk")
+    ['q', 'k']
+    """
+    names = []
+    for name, optional in _arguments(role, function, where, allowed):
+        if name in allowed and len(name) == 1:
+            names.append(name)
+        elif not optional:  # else it is an argument of the user's own, such as a loop variable kept
+            may = "it may" if " " in role else f"a {role} function may"
+            raise ModelError(f"{role}{where} asks for '{name}'; {may} ask for {', '.join(allowed)}")
+    return names
+
+
+def _arguments(role: str, function: ModelFunction, where: str, allowed: Collection[str]) -> list[tuple[str, bool]]:
+    """The name of each argument, and whether it has a default."""
+    if _plain(function):  # as `inspect` would say it, in a tenth of the time
+        code, defaults = function.__code__, len(function.__defaults__ or ())
+        return [(name, i >= code.co_argcount - defaults) for i, name in enumerate(code.co_varnames[: code.co_argcount])]
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        raise ModelError(f"{role}{where} must be a Python function of {listed}") from None
-    names = []
-    for parameter in parameters:
-        if parameter.default is not parameter.empty and parameter.name not in allowed:
-            continue  # a default argument of the user's own, such as a loop variable kept
-        if parameter.name not in allowed or len(parameter.name) != 1:
-            raise ModelError(f"{role}{where} asks for '{parameter.name}'; a {role} function may ask for {listed}")
-        names.append(parameter.name)
-    return names
+        raise ModelError(f"{role}{where} must be a Python function of {', '.join(allowed)}") from None
+    return [(p.name, p.default is not p.empty) for p in parameters]
 
 
-def shaped(role: str, value: Any, shape: tuple[int | None, ...]) -> Any:
-    """`value` as an expression, if it has this shape."""
-    try:
-        items = m.array(value)
-        fits = len(items.shape) == len(shape) and all(w in (None, s) for s, w in zip(items.shape, shape, strict=True))
-        if fits and value is not None:
-            return m.expression(items if shape else items.item()) if items.size else ca.SX(*items.shape)
-        got = f"an array of shape {items.shape}"
-    except (TypeError, ValueError):
-        got = f"{type(value).__name__} {value!r}"
+def _plain(function: ModelFunction) -> bool:
+    """A function written with ``def`` or ``lambda``, without ``*`` or ``/`` among its arguments."""
+    if type(function) is not FunctionType or hasattr(function, "__wrapped__"):
+        return False
+    code = function.__code__
+    several = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    return not (several or code.co_posonlyargcount or code.co_kwonlyargcount)
+
+
+def _by_name(function: ModelFunction) -> bool:
+    """Whether all arguments can be given by their names."""
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+    return _plain(function) or all(p.kind not in by_place for p in inspect.signature(function).parameters.values())
+
+
+def _seen(name: str, value: Any) -> Any:
+    """A symbol as the user's function sees it."""
+    if not isinstance(value, ca.SX):
+        return value
+    return m.Scalar(value) if name == "t" else m.symbols(value)
+
+
+def _words(shape: tuple[int | None, ...]) -> str:
+    if not shape:
+        return "one number"
     sizes = ", ".join("any" if s is None else str(s) for s in shape)
-    wanted = f"an array of shape ({sizes}{',' if len(shape) == 1 else ''})" if shape else "one number"
-    raise ModelError(f"{role} must be {wanted}, got {got}")
+    return f"an array of shape ({sizes}{',' if len(shape) == 1 else ''})"
 
 
-def names_of(what: str, given: str | int | Sequence[str], prefix: str) -> tuple[str, ...]:
-    """Names, from "a b c", a list of them, or their number."""
-    if isinstance(given, bool) or not isinstance(given, (str, int, list, tuple)):
-        raise InputError(f"{what} must be names or a number, got {given!r}")
-    if isinstance(given, int):
-        names = tuple(f"{prefix}{i}" for i in range(given))
-    else:
-        names = tuple(given.replace(",", " ").split()) if isinstance(given, str) else tuple(str(name) for name in given)
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"{what}: '{name}' is named twice")
-    return names
-
-
-def vector_of(what: str, given: Any, names: Sequence[str]) -> np.ndarray:
-    """One finite number per name, or a sentence that says why not."""
-    try:
-        numbers = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be {len(names)} numbers, got {given!r}") from None
-    if numbers.shape != (len(names),):
-        got = f"{numbers.size} numbers" if numbers.ndim == 1 else f"an array of shape {numbers.shape}"
-        raise InputError(f"{what} must be {len(names)} numbers ({', '.join(names)}), got {got}")
-    for name, number in zip(names, numbers, strict=True):
-        if not np.isfinite(number):
-            raise InputError(f"{what} must be finite, but {what}[{name}] is {number}")
-    return numbers
+def _flattened(value: Any) -> list[Any] | None:
+    if isinstance(value, (m.Scalar, int, float, np.integer, np.floating)):
+        return [value]
+    if not isinstance(value, (list, tuple, np.ndarray)):
+        return None
+    parts = [_flattened(item) for item in value]
+    return None if any(part is None for part in parts) else [item for part in parts if part for item in part]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from livens.errors import InputError, suggestion
 from livens.expressions.layout import Layout
-from livens.models.model import Model, View
+from livens.expressions.numbers import vector
+from livens.expressions.probe import Probe
+from livens.models.model import InitialState, Model, Promising, View, only, serialized
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,7 @@ class Descriptor:
 class DescriptorModel(Model):
     """A model of first order. Its state is x, of which the last may be algebraic variables y."""
 
+    forms: tuple[str, ...] = ("descriptor",)
     usual_scheme = "gauss-2"
 
     @property
@@ -46,14 +50,17 @@ class DescriptorModel(Model):
     @functools.cached_property
     def regular_flow(self) -> bool:
         """``x'`` follows from x: the derivative of the residual by x' is regular at a generic state."""
-        import numpy as np
-
         d = self.descriptor
-        matrix = ca.Function("E", [d.x, d.xdot, d.t, d.k], [ca.jacobian(d.residual, d.xdot)])
-        random = np.random.default_rng(1)
-        x, xdot = (random.uniform(0.5, 1.5, d.x.numel()) for _ in range(2))
-        values = np.array(matrix(x, xdot, 0.7, self.parameter_vector()))
-        return bool(np.all(np.isfinite(values)) and np.linalg.matrix_rank(values) == d.x.numel())
+        probe = Probe([d.x, d.xdot, d.t, d.k], seed=1, given={3: self.parameter_vector()})
+        values = probe.first(ca.jacobian(d.residual, d.xdot))
+        return values is not None and bool(np.linalg.matrix_rank(values) == d.x.numel())
+
+    @functools.cached_property
+    def field(self) -> Any:
+        """``x'`` as an expression of the state, where it follows from x and the residual is linear in it."""
+        d = self.descriptor
+        still = ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
+        return ca.solve(ca.jacobian(d.residual, d.xdot), -still)
 
     @functools.cached_property
     def autonomous(self) -> bool:
@@ -66,6 +73,22 @@ class DescriptorModel(Model):
         if self.descriptor.stored is not None:
             parts |= {"supplied_energy": 1, "dissipated_energy": 1}
         return Layout(**parts)
+
+    @property
+    def error_variables(self) -> tuple[str, ...]:
+        return ("x",)
+
+    def start_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {f"{name}0": values[name] for name in ("x", "y") if name in values}
+
+    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+        """From x0, for models without algebraic variables."""
+        only(given, ("x0",), self.kind)
+        x, d = vector("x0", given.get("x0"), self.coordinates, "state"), self.descriptor
+        right = ca.Function("f", [d.x, d.xdot, d.t, d.k], [d.residual])
+        if not np.all(np.isfinite(np.array(right(x, np.zeros(x.size), t0, k)))):
+            raise InputError("the equations cannot be evaluated at the initial values: the result is not finite")
+        return InitialState(t0, {"x": x})
 
     @functools.cached_property
     def view(self) -> View:
@@ -82,6 +105,39 @@ class DescriptorModel(Model):
     def magnitude(self) -> Any:
         stored = self.descriptor.stored
         return 0.0 if stored is None else ca.fabs(stored)
+
+    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+        """By its name, or as one of the quadratic invariants that a scheme promises, if it is quadratic in x.
+
+        The balance of a quadratic Hamiltonian is such a quantity, whatever is supplied and dissipated (S002 thm. 4.2);
+        all others must be invariants of this model.
+        """
+        if super().promised(scheme, name, k):
+            return True
+        if scheme is None or "quadratic_invariants" not in scheme.conserves or name not in self.view.names:
+            return False
+        x, value = self.view.state, self.view.expression(name)
+        if ca.depends_on(value, self.view.t) or ca.depends_on(ca.hessian(value, x)[0], x):
+            return False
+        return name == "hamiltonian" or self._invariant(value, self.parameter_vector() if k is None else k)
+
+    def _invariant(self, value: Any, k: np.ndarray) -> bool:
+        """Whether its rate vanishes; no proof is possible where x does not determine its own rate."""
+        if not self.regular_flow:
+            return False
+        d = self.descriptor
+        terms = ca.densify(ca.gradient(value, d.x)) * self.field
+        probe = Probe([d.x, d.t, d.k], seed=7, given={2: k})
+        return probe.vanishes(ca.sum1(terms), 1 + ca.sum1(ca.fabs(terms)), 1e-10) is True
+
+    def content(self) -> Sequence[Any]:
+        d = self.descriptor
+        symbols = ("x", "xdot", "t", "k")
+        terms = {name: term for name, term in vars(d).items() if name not in symbols and term is not None}
+        terms |= self.observables
+        terms |= {f"guard: {words}": guard for words, guard in self.guards.items()}
+        # a mass of zero makes other equations of some steps, such as those that estimate their error
+        return list(terms), serialized([d.x, d.xdot, d.t, d.k], list(terms.values())), self.regular_flow
 
 
 class DescriptorView(View):

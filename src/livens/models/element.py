@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+import weakref
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from livens import math as m
 from livens.errors import InputError, ModelError
 from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import argument_names
-
-ModelFunction = Callable[..., Any]
+from livens.expressions.probe import Probe
+from livens.expressions.read import ModelFunction, Reader
+from livens.models.model import digest_of, serialized
 
 
 @dataclass(frozen=True)
@@ -86,144 +87,144 @@ class Element:
     ) -> None:
         self.coordinates = tuple(coordinates)
         self.quaternions = tuple(tuple(four) for four in quaternions)
+        given = dict(zip(_ARGUMENTS, (kinetic, mass, potential, constraints, dissipation, forces), strict=True))
         self.functions: dict[str, ModelFunction | Through] = {
-            role: function
-            for role, function in {
-                "kinetic": kinetic, "mass": mass, "potential": potential, "constraints": constraints,
-                "dissipation": dissipation, "forces": forces,
-            }.items()
-            if function is not None
-        }  # fmt: skip
+            role: function for role, function in given.items() if function is not None
+        }
         self.parameters = Parameters(parameters)
         self.name = name
         self.constraint_names = tuple(constraint_names) if constraint_names is not None else None
         for role, function in self.functions.items():
             given_through = isinstance(function, Through) and role in ("kinetic", "potential")
             if not (callable(function) or given_through):
-                raise ModelError(f"{role} must be a function of {_allowed(role)}, got {function!r}")
+                raise ModelError(f"{role} must be a function of {', '.join(_ARGUMENTS[role])}, got {function!r}")
         if "kinetic" in self.functions and "mass" in self.functions:
             raise ModelError("give either kinetic or mass, not both: mass M stands for the kinetic energy v.M v/2")
 
+    def more(self) -> Any:
+        """What schemes may know of the element beside its energies, constraints and forces, for the model's digest."""
+        return None
+
 
 class ElementModel:
-    """What the model functions of one type of element say, as expressions of local symbols ``q v t k``."""
+    """What the model functions of one type of element say, as expressions of local symbols ``q v t k``.
 
-    def __init__(self, element: Element, shared: Parameters) -> None:
-        n = len(element.coordinates)
-        self.n = n
-        self.quaternions = element.quaternions
-        self.q, self.v, self.t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("t")
-        self.k = ca.SX.sym("k", shared.size + element.parameters.size)
-        named = shared.symbols(self.k[: shared.size]) | element.parameters.symbols(self.k[shared.size :])
-        self._given = {
-            "q": m.symbols(self.q),
-            "v": m.symbols(self.v),
-            "t": m.Scalar(self.t),
-            "k": Namespace(named),
-        }
-        self._where = f" of element '{element.name}'" if element.name else ""
-        self.through: dict[str, Invariants] = {}
-        functions = element.functions
-        self.T = self._kinetic(functions)
-        self.V = self._scalar("potential", functions)
-        self.R = self._scalar("dissipation", functions)
-        self.F = self._forces(functions)
-        self.g = self._constraints(functions)
-        self.m = self.g.numel()
+    k are the system's parameters, then the element's own. `through` has the energies that are given through invariants.
+    Types with the same content are one object, in whatever systems they are: see `read_type`.
+    """
 
-    def _call(self, role: str, function: ModelFunction, allowed: str = "", **more: Any) -> Any:
-        names = argument_names(role, function, self._where, allowed or _ARGUMENTS[role])
-        try:
-            return function(*((self._given | more)[name] for name in names))
-        except ModelError as error:
-            raise ModelError(f"{role}{self._where}: {error}") from None
-        except Exception as error:  # whatever a model function raises is the model's fault: say which function
-            raise ModelError(f"{role}{self._where}: {type(error).__name__}: {error}") from error
+    def __init__(
+        self,
+        q: Any,
+        v: Any,
+        t: Any,
+        k: Any,
+        quaternions: tuple[tuple[int, ...], ...],
+        T: Any,
+        V: Any,
+        R: Any,
+        F: Any,
+        g: Any,
+        through: dict[str, Invariants],
+    ) -> None:
+        self.q, self.v, self.t, self.k = q, v, t, k
+        self.n, self.m = int(q.numel()), int(g.numel())
+        self.quaternions = quaternions
+        self.T, self.V, self.R, self.F, self.g = T, V, R, F, g
+        self.through = through
 
-    def _shaped(self, role: str, value: Any, shape: tuple[int, ...]) -> Any:
-        wanted = "one number" if shape == () else f"an array of shape {shape}"
-        try:
-            items = m.array(value)
-            if items.shape == shape and value is not None:
-                return m.expression(value)
-            got = f"an array of shape {items.shape}"
-        except (TypeError, ValueError):
-            got = f"{type(value).__name__} {value!r}"
-        raise ModelError(f"{role}{self._where} must return {wanted}, got {got}")
+    @functools.cached_property
+    def digest(self) -> str:
+        """A fingerprint of all expressions."""
+        inputs, outputs = [self.q, self.v, self.t, self.k], [self.T, self.V, self.R, self.F, self.g]
+        for given in self.through.values():
+            inputs.append(given.w)
+            outputs += [given.of, given.energy]
+        return digest_of([serialized(inputs, outputs), list(self.through), self.quaternions])
 
-    def _scalar(self, role: str, functions: Mapping[str, Any]) -> Any:
-        if role not in functions:
-            return ca.SX(0)
-        if isinstance(functions[role], Through):
-            return self._through(role, functions[role])
-        return self._shaped(role, self._call(role, functions[role]), ())
+    @functools.cached_property
+    def mass(self) -> Any:
+        """The mass matrix ``d2T/dv2``, of q, v and k."""
+        return ca.hessian(self.T, self.v)[0]
 
-    def _through(self, role: str, given: Through) -> Any:
-        what = f"invariants of {role}"
-        flat = _flattened(self._call(what, given.invariants, "qvk" if role == "kinetic" else "qk"))
-        if not flat:
-            raise ModelError(f"{what}{self._where} must return a list of numbers")
-        of = ca.densify(m.expression(np.array(flat, dtype=object)))
-        state = ca.vertcat(self.q, self.v)
-        if ca.depends_on(ca.jacobian(ca.jacobian(of, state), state), state):
-            raise ModelError(f"{what}{self._where} must be at most quadratic in q and v")
-        w = ca.SX.sym("w", len(flat))
-        what = f"energy of {role}"
-        energy = self._shaped(what, self._call(what, given.energy, "wk", w=m.symbols(w)), ())
-        self.through[role] = Invariants(w, of, energy)
-        return ca.substitute(energy, w, of)
+    @functools.cached_property
+    def mass_at(self) -> ca.Function:
+        """The mass matrix at (q, v, k), as numbers."""
+        return ca.Function("M", [self.q, self.v, self.k], [ca.densify(self.mass)])
 
-    def _kinetic(self, functions: Mapping[str, Any]) -> Any:
-        if "mass" not in functions:
-            return self._scalar("kinetic", functions)
-        matrix = self._shaped("mass", self._call("mass", functions["mass"]), (self.n, self.n))
-        if not _is_symmetric(matrix, [self.q, self.k]):
-            raise ModelError(f"mass{self._where} must return a symmetric matrix")
-        return ca.dot(self.v, matrix @ self.v) / 2
+    def unit_length(self, four: Sequence[int]) -> int | None:
+        """Which of the constraints is (q.q - 1)/2 = 0 of a quaternion, given by its places in q; nothing if none is."""
+        four = tuple(four)
+        if four not in self._unit_lengths:
+            q = self.q[list(four)]
+            gap = self.g - (ca.dot(q, q) - 1) / 2
+            found = Probe([self.q, self.t, self.k], seed=4).vanishing(gap, tolerance=1e-13)
+            zero = [] if found is None else found.ravel().nonzero()[0].tolist()
+            self._unit_lengths[four] = zero[0] if zero else None
+        return self._unit_lengths[four]
 
-    def _forces(self, functions: Mapping[str, Any]) -> Any:
-        if "forces" not in functions:
-            return ca.SX(self.n, 1)
-        return self._shaped("forces", self._call("forces", functions["forces"]), (self.n,))
-
-    def _constraints(self, functions: Mapping[str, Any]) -> Any:
-        if "constraints" not in functions:
-            return ca.SX(0, 1)
-        value = self._call("constraints", functions["constraints"])
-        flat = _flattened(value)
-        if flat is None:
-            raise ModelError(
-                f"constraints{self._where} must return a list of numbers (or of vectors of them), got {value!r}"
-            )
-        return ca.densify(m.expression(np.array(flat, dtype=object))) if flat else ca.SX(0, 1)
+    @functools.cached_property
+    def _unit_lengths(self) -> dict[tuple[int, ...], int | None]:
+        return {}
 
 
-def _flattened(value: Any) -> list[Any] | None:
-    if isinstance(value, (m.Scalar, int, float, np.integer, np.floating)):
-        return [value]
-    if not isinstance(value, (list, tuple, np.ndarray)):
-        return None
-    parts = [_flattened(item) for item in value]
-    return None if any(part is None for part in parts) else [item for part in parts if part for item in part]
+#: Types that some system uses, by their content.
+_types: weakref.WeakValueDictionary[str, ElementModel] = weakref.WeakValueDictionary()
 
 
-def _allowed(role: str) -> str:
-    return ", ".join(_ARGUMENTS[role])
+def read_type(element: Element, shared: Parameters) -> ElementModel:
+    """The type of an element: its functions, read with the symbols they name; the one there is, if it has been read."""
+    read = _read(element, shared)
+    return _types.setdefault(read.digest, read)
 
 
-def _is_symmetric(matrix: Any, symbols: list[Any]) -> bool:
-    difference = ca.Function("d", symbols, [matrix - matrix.T, matrix])
-    random = np.random.default_rng(0)
-    for _ in range(3):
-        gap, value = (np.array(x) for x in difference(*(random.uniform(0.5, 1.5, s.shape) for s in symbols)))
-        if np.all(np.isfinite(gap)) and np.abs(gap).max(initial=0) > 1e-12 * np.abs(value).max(initial=0):
-            return False
-    return True
+def _read(element: Element, shared: Parameters) -> ElementModel:
+    n = len(element.coordinates)
+    q, v, t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("t")
+    k = ca.SX.sym("k", shared.size + element.parameters.size)
+    symbols = m.symbols(k)
+    named = shared.named(symbols[: shared.size]) | element.parameters.named(symbols[shared.size :])
+    where = f" of element '{element.name}'" if element.name else ""
+    read = Reader({"q": q, "v": v, "t": t, "k": Namespace(named)}, where, must="return")
+    functions, found = element.functions, dict[str, Invariants]()
+
+    def number(role: str) -> Any:
+        given = functions.get(role)
+        if isinstance(given, Through):
+            found[role] = _invariants(read, role, given, ca.vertcat(q, v), where)
+            return ca.substitute(found[role].energy, found[role].w, found[role].of)
+        return ca.SX(0) if given is None else read(role, given, (), _ARGUMENTS[role])
+
+    if "mass" in functions:
+        matrix = read("mass", functions["mass"], (n, n), _ARGUMENTS["mass"])
+        if Probe([q, k], seed=0).vanishes(matrix - matrix.T, ca.norm_inf(ca.vec(matrix))) is False:
+            raise ModelError(f"mass{where} must return a symmetric matrix")
+        T = ca.dot(v, matrix @ v) / 2
+    else:
+        T = number("kinetic")
+    V, R, F, g = number("potential"), number("dissipation"), ca.SX(n, 1), ca.SX(0, 1)
+    if "forces" in functions:
+        F = read("forces", functions["forces"], (n,), _ARGUMENTS["forces"])
+    if "constraints" in functions:
+        g = read.listed("constraints", read.value("constraints", functions["constraints"], _ARGUMENTS["constraints"]))
+    return ElementModel(q, v, t, k, element.quaternions, T, V, R, F, g, found)
 
 
-def resolve(coordinates: Sequence[int | str], names: Sequence[str], where: str) -> tuple[int, ...]:
-    """Names or indices of coordinates as indices."""
-    position = {name: i for i, name in enumerate(names)}
+def _invariants(read: Reader, role: str, given: Through, state: Any, where: str) -> Invariants:
+    what = f"invariants of {role}"
+    of = read.listed(what, read.value(what, given.invariants, "qvk" if role == "kinetic" else "qk"))
+    if not of.numel():
+        raise ModelError(f"{what}{where} must return a list of numbers")
+    if ca.depends_on(ca.jacobian(ca.jacobian(of, state), state), state):
+        raise ModelError(f"{what}{where} must be at most quadratic in q and v")
+    w = ca.SX.sym("w", of.numel())
+    what = f"energy of {role}"
+    return Invariants(w, of, read.shaped(what, read.value(what, given.energy, "wk", w=w), ()))
+
+
+def resolve(coordinates: Sequence[int | str], names: Sequence[str] | Mapping[str, int], where: str) -> tuple[int, ...]:
+    """Names or indices of coordinates as indices, among all `names` (or their indices by name)."""
+    position = names if isinstance(names, Mapping) else {name: i for i, name in enumerate(names)}
     indices = []
     for c in coordinates:
         index = position.get(c) if isinstance(c, str) else int(c)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from livens import math as m
 from livens.errors import InputError, ModelError
+from livens.expressions.names import Names, names_of
+from livens.expressions.numbers import vector
 from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import Reader, names_of, shaped
+from livens.expressions.read import Reader
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.model import InitialState, initial_numbers, only
+from livens.models.model import InitialState, only
 
 #: Residuals of algebraic equations up to this size, relative to what enters them, count as rounding of given values.
 _TOLERANCE = 1e-10
@@ -42,10 +43,10 @@ class FirstOrder(DescriptorModel):
 
     def __init__(
         self,
-        states: str | int | Sequence[str],
+        states: Names,
         *,
         rhs: Callable[..., Any],
-        algebraic: str | int | Sequence[str] = 0,
+        algebraic: Names = 0,
         constraints: Callable[..., Any] | None = None,
         mass: Any = None,
         invariants: Mapping[str, Callable[..., Any]] | None = None,
@@ -59,11 +60,8 @@ class FirstOrder(DescriptorModel):
         self.shared = Parameters(parameters)
         w, self._t, self._k = ca.SX.sym("x", self.n + self.m), ca.SX.sym("t"), ca.SX.sym("k", self.shared.size)
         self._w, self._dot = w, ca.SX.sym("xdot", self.n + self.m)
-        given = {
-            "x": m.symbols(w[: self.n]), "y": m.symbols(w[self.n :]), "t": m.Scalar(self._t),
-            "k": Namespace(self.shared.symbols(self._k)),
-        }  # fmt: skip
-        read = Reader(given)
+        named = Namespace(self.shared.symbols(self._k))
+        read = Reader({"x": w[: self.n], "y": w[self.n :], "t": self._t, "k": named})
         allowed = "xytk" if self.m else "xtk"
         if not callable(rhs):
             raise ModelError(f"rhs must be a function of {', '.join(allowed)}, got {rhs!r}")
@@ -72,9 +70,7 @@ class FirstOrder(DescriptorModel):
         self.f = ca.densify(read("rhs", rhs, (self.n,), allowed))
         self.g = ca.densify(read("constraints", constraints, (self.m,), allowed)) if self.m else ca.SX(0, 1)
         self.E = ca.SX.eye(self.n) if mass is None else read("mass", mass, (self.n, self.n), allowed)
-        self.symmetries = {
-            name: shaped(name, read.value(name, function, allowed), ()) for name, function in (invariants or {}).items()
-        }
+        self.symmetries = {name: read(name, function, (), allowed) for name, function in (invariants or {}).items()}
 
     @functools.cached_property
     def descriptor(self) -> Descriptor:
@@ -90,11 +86,11 @@ class FirstOrder(DescriptorModel):
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
         only(given, ("x0", "y0") if self.m else ("x0",), "system of first order")
-        x = initial_numbers("x0", given.get("x0"), self.n, "state")
+        x = vector("x0", given.get("x0"), self.coordinates, "state")
         values = {"x": x}
         if self.m:
             y = given.get("y0")
-            guess = np.zeros(self.m) if y is None else initial_numbers("y0", y, self.m, "algebraic variable")
+            guess = np.zeros(self.m) if y is None else vector("y0", y, self.algebraic, "algebraic variable")
             values["y"] = self._algebraic_start(x, guess, k, t0, project or y is None)
         w = np.concatenate(list(values.values()))
         everything = ca.Function("f", [self._w, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])

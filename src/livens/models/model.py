@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.layout import Layout
-from livens.expressions.parameters import Parameters
+from livens.expressions.parameters import Parameters, ParameterTable
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,26 @@ class View:
         """The observables there are."""
         raise NotImplementedError
 
+    def constraint_forces(self, multipliers: Any) -> Any:
+        """The forces of the constraints, of models whose state has multipliers."""
+        raise NotImplementedError
+
+
+class Promising(Protocol):
+    """What a model asks of a scheme: the names of what it conserves."""
+
+    @property
+    def conserves(self) -> tuple[str, ...]: ...
+
 
 class Model:
-    """Anything that moves. Subclasses say what it is made of."""
+    """Anything that moves. Subclasses say what it is made of.
 
-    kind: ClassVar[str]  # as schemes name what they are for
+    A new kind of model says which `forms` of equations it offers, names its `coordinates` and `shared` parameters, and
+    has the methods below that raise NotImplementedError; `livens.models.descriptor.DescriptorModel` has most of them.
+    """
+
+    kind: ClassVar[str] = "model"  # a word for people, in lists and messages
     coordinates: tuple[str, ...]
     constraint_names: tuple[str, ...] = ()
     algebraic: tuple[str, ...] = ()  # names of algebraic variables
@@ -65,23 +83,46 @@ class Model:
     usual_scheme: ClassVar[str] = "livens-em"
 
     @property
+    def forms(self) -> tuple[str, ...]:
+        """The forms its equations can be written in; a scheme runs every model that offers the form it works on.
+
+        "elements" are sums of energies and constraints on a few coordinates each, "phase space" are coordinates and
+        momenta with a Hamiltonian, "descriptor" is ``residual(t, x, x') = 0``, "nambu" has n - 1 Hamiltonians.
+        """
+        return ()
+
+    @property
     def conservative(self) -> bool:
         """Nothing supplies or takes energy."""
         return False
 
+    # -- parameters ---------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def parameter_table(self) -> ParameterTable:
+        """All parameters with their names, and where they stand in the vector that the compiled step reads."""
+        return ParameterTable(self.shared)
+
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters by name."""
-        return self.shared.plain()
+        return self.parameter_table.plain()
 
     @property
     def parameter_count(self) -> int:
-        return self.shared.size
+        return self.parameter_table.size
 
     def parameter_vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
-        """All parameters as the compiled step reads them."""
-        return self.shared.changed(changes or {}).vector()
+        """All parameters as the compiled step reads them, some of them changed."""
+        return self.parameter_table.vector(changes)
 
+    def parameter_values(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What a file has to say of the parameters of a run: the shared ones, and what else was changed.
+
+        There may be thousands of elements, whose values the model knows: names that are missing have those.
+        """
+        return self.parameter_table.noted(changes)
+
+    # -- what a run asks for ------------------------------------------------------------------------------------------
     @property
     def layout(self) -> Layout:
         """The parts of the state that belong to the model; a scheme may add some."""
@@ -113,25 +154,61 @@ class Model:
         """Constraints on position and on velocity level, as expressions of the view; empty ones if there are none."""
         return ca.SX(0, 1), ca.SX(0, 1)
 
+    @property
+    def error_variables(self) -> tuple[str, ...]:
+        """The parts of the state that errors are measured in."""
+        return tuple(self.view.symbols)
+
+    def start_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What to give to `start` in order to begin in a state, whose parts are given by name."""
+        return {f"{name}0": values[name] for name in self.error_variables if name in values}
+
+    @property
+    def bodies(self) -> dict[str, list[str]]:
+        """The bodies there are, by name, and their coordinates."""
+        return {}
+
+    # -- what is conserved --------------------------------------------------------------------------------------------
     def conserves(self, name: str, k: np.ndarray) -> bool:
         """Whether the motion conserves what one of the `symmetries` stands for."""
         return True
 
+    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+        """Whether a scheme promises to conserve the observable `name` of this model (with parameters k).
 
-def initial_numbers(name: str, value: Any, size: int, of: str) -> np.ndarray:
-    """Finite numbers, one for each of the `size` things called `of`, or a sentence that says why not."""
-    if value is None:
-        raise InputError(f"{name} is missing: give {size} numbers (one per {of})")
-    try:
-        numbers = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be {size} numbers, got {value!r}") from None
-    if numbers.shape != (size,):
-        got = f"{numbers.size} numbers" if numbers.ndim == 1 else f"an array of shape {numbers.shape}"
-        raise InputError(f"{name} must be {size} numbers (one per {of}), got {got}")
-    if not np.all(np.isfinite(numbers)):
-        raise InputError(f"{name} must be finite, got {value!r}")
-    return numbers
+        A scheme that is not known, None, promises nothing.
+        """
+        return scheme is not None and name in scheme.conserves
+
+    # -- identity -----------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def digest(self) -> str:
+        """A fingerprint of everything that the equations of a step depend on, but for the values of parameters.
+
+        Models with one digest have the same equations: what is compiled for one of them serves the others.
+        """
+        content = self.content()
+        if content is None:  # nobody knows what the equations are made of: this model is like no other
+            return uuid.uuid4().hex
+        kind = type(self).__module__, type(self).__qualname__
+        names = self.coordinates, self.constraint_names, self.algebraic, tuple(self.symmetries)
+        return digest_of([kind, names, self.parameter_table.layout, *content])
+
+    def content(self) -> Sequence[Any] | None:
+        """What the digest is made of beside names and parameters: functions (as `serialized`), numbers, words."""
+        return None
+
+
+def digest_of(parts: Any) -> str:
+    """The SHA-256 of nested tuples and lists of words and numbers."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def serialized(inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
+    """Expressions of symbols as text: the same for the same operations, whatever the symbols are called."""
+    expressions = [e if isinstance(e, ca.SX) else ca.SX(e) for e in outputs]
+    text: str = ca.Function("f", list(inputs), expressions).serialize()
+    return text
 
 
 def only(given: Mapping[str, Any], names: tuple[str, ...], kind: str) -> None:

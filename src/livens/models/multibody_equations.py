@@ -9,12 +9,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens import math as m
 from livens.errors import InputError, ModelError, suggestion
-from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import Reader, names_of
+from livens.expressions.names import Names, names_of
+from livens.expressions.numbers import vector
+from livens.expressions.parameters import Namespace, Parameters, ParameterTable
+from livens.expressions.read import Reader
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.model import InitialState, initial_numbers, only
+from livens.models.model import InitialState, Promising, only
 from livens.models.summed import dynamics
 from livens.models.system import System
 
@@ -49,16 +50,16 @@ class MultibodyEquations:
 
     def __init__(
         self,
-        coordinates: str | int | Sequence[str],
+        coordinates: Names,
         *,
         kinetic: Callable[..., Any] | None = None,
         mass: Any = None,
         potential: Callable[..., Any] | None = None,
         forces: Callable[..., Any] | None = None,
-        velocities: str | int | Sequence[str] | None = None,
+        velocities: Names | None = None,
         kinematics: Callable[..., Any] | None = None,
         constraints: Callable[..., Any] | None = None,
-        auxiliary: str | int | Sequence[str] = 0,
+        auxiliary: Names = 0,
         conditions: Callable[..., Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
@@ -68,6 +69,7 @@ class MultibodyEquations:
         self.velocities = names_of("velocities", default if velocities is None else velocities, "v")
         self.auxiliary = names_of("auxiliary", auxiliary, "s")
         self.shared = Parameters(parameters)
+        self.parameter_table = ParameterTable(self.shared)
         if not n or len(self.velocities) != n:
             raise InputError(f"there must be as many velocities as coordinates, got {len(self.velocities)} and {n}")
         if (kinetic is None) == (mass is None):
@@ -76,10 +78,7 @@ class MultibodyEquations:
             raise ModelError("give auxiliary variables together with as many conditions")
         q, v, s = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("s", len(self.auxiliary))
         t, k = ca.SX.sym("t"), ca.SX.sym("k", self.shared.size)
-        read = Reader({
-            "q": m.symbols(q), "v": m.symbols(v), "s": m.symbols(s), "t": m.Scalar(t),
-            "k": Namespace(self.shared.symbols(k)),
-        })  # fmt: skip
+        read = Reader({"q": q, "v": v, "s": s, "t": t, "k": Namespace(self.shared.symbols(k))})
         if kinetic is None:
             T = ca.dot(v, read("mass", mass, (n, n), "k") @ v) / 2
         else:
@@ -127,13 +126,10 @@ class MultibodyEquations:
         made = cls.__new__(cls)
         made.coordinates, made.n, made.auxiliary = system.coordinates, system.n, ()
         made.velocities = tuple(f"v_{name}" for name in system.coordinates)
-        made.shared, made._own = system.shared, system.parameter_vector()[system.shared.size :]
+        made.shared, made.parameter_table = system.shared, system.parameter_table
         force = d.F - ca.gradient(d.R, d.v)
         made._adopt(d.q, d.v, ca.SX(0, 1), d.t, d.k, d.T, d.V, ca.SX.eye(system.n), force, ca.SX(0, 1), d.g)
         return made
-
-    #: Parameters of a system's elements, which come after the shared ones.
-    _own: np.ndarray = np.zeros(0)
 
     # -- hidden constraints -------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -184,17 +180,11 @@ class Formulation(DescriptorModel):
         self.equations, self.formulation = equations, formulation
         e = equations
         self.coordinates, self.shared = (*e.coordinates, *e.velocities), e.shared
+        self.parameter_table = e.parameter_table
         multipliers = [f"lam[{i}]" for i in range(e.m)]
         multipliers += [f"mu[{i}]" for i in range(e.m)] if formulation == "ggl" else []
         self.algebraic = (*e.auxiliary, *multipliers)
         self.n = len(self.coordinates)
-
-    @property
-    def parameter_count(self) -> int:
-        return self.shared.size + self.equations._own.size
-
-    def parameter_vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
-        return np.concatenate([self.shared.changed(changes or {}).vector(), self.equations._own])
 
     @functools.cached_property
     def descriptor(self) -> Descriptor:
@@ -226,9 +216,12 @@ class Formulation(DescriptorModel):
     def observables(self) -> Mapping[str, Any]:
         e = self.equations
         return {
-            "total_energy": e.T + e.V, "kinetic_energy": e.T, "potential_energy": e.V, "constraint": e.g,
+            "total_energy": e.T + e.V,
+            "kinetic_energy": e.T,
+            "potential_energy": e.V,
+            "constraint": e.g,
             "velocity_constraint": e.velocity_constraint,
-        }  # fmt: skip
+        }
 
     def watched_energy(self, conserved: tuple[str, ...]) -> str:
         return "total_energy"
@@ -239,12 +232,26 @@ class Formulation(DescriptorModel):
     def watched_constraints(self) -> tuple[Any, Any]:
         return self.equations.g, self.equations.velocity_constraint
 
+    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+        """A promise to keep constraints is one for those that the formulation imposes, on whatever level."""
+        imposed = {"constraint": ("index-3", "ggl"), "velocity_constraint": ("index-2", "ggl")}
+        if name not in imposed:
+            return super().promised(scheme, name, k)
+        return scheme is not None and "constraint" in scheme.conserves and self.formulation in imposed[name]
+
+    def start_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        n = self.equations.n
+        return {"q0": values["x"][:n], "v0": values["x"][n:]}
+
+    def content(self) -> Sequence[Any]:
+        return self.formulation, *super().content()
+
     # -- start --------------------------------------------------------------------------------------------------------
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
         only(given, ("q0", "v0"), "formulation of a multibody system")
         e = self.equations
-        q = initial_numbers("q0", given.get("q0"), e.n, "coordinate")
-        v = initial_numbers("v0", given.get("v0"), e.n, "velocity")
+        q = vector("q0", given.get("q0"), e.coordinates, "coordinate")
+        v = vector("v0", given.get("v0"), e.velocities, "velocity")
         trouble = self.trouble(q, t0, k)
         if trouble:
             raise InputError(f"cannot start at q0: {trouble}")

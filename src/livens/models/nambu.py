@@ -9,13 +9,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens import math as m
 from livens.errors import InputError, ModelError
+from livens.expressions.names import Names, names_of
+from livens.expressions.numbers import vector
 from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import Reader, names_of, vector_of
+from livens.expressions.probe import Probe
+from livens.expressions.read import ModelFunction, Reader
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.element import ModelFunction
-from livens.models.model import InitialState, initial_numbers, only
+from livens.models.model import InitialState, Promising, only
 
 
 class Nambu(DescriptorModel):
@@ -37,10 +38,12 @@ class Nambu(DescriptorModel):
     """
 
     kind = "Nambu"
+    forms = ("nambu", "descriptor")
+    separable = False
 
     def __init__(
         self,
-        states: str | int | Sequence[str],
+        states: Names,
         *,
         hamiltonians: Sequence[ModelFunction] | Mapping[str, ModelFunction],
         parameters: Mapping[str, Any] | None = None,
@@ -61,7 +64,7 @@ class Nambu(DescriptorModel):
                 f"got {len(hamiltonians)}"
             )
         self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.shared.size)
-        read = Reader({"x": m.symbols(self.x), "k": Namespace(self.shared.symbols(self.k))})
+        read = Reader({"x": self.x, "k": Namespace(self.shared.symbols(self.k))})
         self.hamiltonians = tuple(read(f"Hamiltonian {i + 1}", f, (), "xk") for i, f in enumerate(hamiltonians))
         for i, H in enumerate(self.hamiltonians):
             if not ca.depends_on(H, self.x):
@@ -80,12 +83,17 @@ class Nambu(DescriptorModel):
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
         only(given, ("x0",), "Nambu system")
-        x = initial_numbers("x0", given.get("x0"), self.n, "state")
+        x = vector("x0", given.get("x0"), self.coordinates, "state")
         if not np.all(np.isfinite(np.array(self.function(self.field)(x, k)))):
             raise InputError(
                 "the Hamiltonians cannot be differentiated at the initial values: the result is not finite"
             )
         return InitialState(t0, {"x": x})
+
+    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+        """As for every model of first order; some schemes promise the first Hamiltonian, whatever it is."""
+        first = scheme is not None and "first Hamiltonian" in scheme.conserves and name == next(iter(self.symmetries))
+        return first or super().promised(scheme, name, k)
 
     # -- what follows from the Hamiltonians ---------------------------------------------------------------------------
     @functools.cached_property
@@ -120,7 +128,7 @@ class Nambu(DescriptorModel):
 
     def rate(self, x: Any, **changes: Any) -> np.ndarray:
         """``x'`` in a state."""
-        state = vector_of("x", x, self.coordinates)
+        state = vector("x", x, self.coordinates)
         return np.array(self.function(self.field)(state, self.parameter_vector(changes))).ravel()
 
     # -- properties ---------------------------------------------------------------------------------------------------
@@ -156,13 +164,9 @@ class Nambu(DescriptorModel):
         i = self.coordinates.index(state) if isinstance(state, str) else int(state)
         mirror = np.ones(self.n)
         mirror[i] = -1
-        f, values, random = self.function(self.field), self.parameter_vector(), np.random.default_rng(5)
-        for _ in range(5):
-            x = random.uniform(0.5, 1.5, self.n)
-            there, back = (np.array(f(y, values)).ravel() for y in (x, mirror * x))
-            if not np.all(np.abs(mirror * there + back) <= 1e-12 * (1 + np.abs(there))):  # a NaN is no proof
-                return False
-        return True
+        back = ca.substitute(self.field, self.x, mirror * self.x)
+        probe = Probe([self.x, self.k], seed=5, given={1: self.parameter_vector()})
+        return probe.vanishes(mirror * self.field + back, 1 + ca.fabs(self.field)) is True
 
     def __str__(self) -> str:
         lines = [f"Nambu system with {self.n} states ({' '.join(self.coordinates)})"]

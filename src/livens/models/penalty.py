@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from livens import math as m
 from livens.errors import InputError, suggestion
-from livens.models.element import Element, ModelFunction, Through, through
+from livens.expressions.numbers import not_negative, positive
+from livens.expressions.read import ModelFunction
+from livens.models.element import Element, Through, through
 
 #: The force of a contact is ``stiffness * depth**exponent``.
 LAWS = {"linear": 1.0, "hertz": 1.5}
@@ -42,10 +43,8 @@ class Contact(Element):
     ) -> None:
         if law not in LAWS:
             raise InputError(f"{name or 'a contact'}: unknown law '{law}'{suggestion(law, LAWS)}")
-        for word, value, least in (("stiffness", stiffness, np.nextafter(0, 1)), ("damping", damping, 0.0)):
-            if not (np.isfinite(value) and value >= least):
-                bound = "must be greater than 0" if least else "must not be negative"
-                raise InputError(f"{name or 'a contact'}: the {word} {bound}, got {value!r}")
+        positive(f"{name or 'a contact'}: the stiffness", stiffness)
+        not_negative(f"{name or 'a contact'}: the damping", damping)
         self.exponent = LAWS[law]
         self.invariants, self.gap_function = invariants, gaps
         super().__init__(
@@ -55,6 +54,9 @@ class Contact(Element):
             parameters=dict(parameters or {}) | dict(stiffness=stiffness) | (dict(damping=damping) if damping else {}),
             name=name,
         )
+
+    def more(self) -> Any:
+        return "contact", self.exponent
 
     def gaps(self, q: Any, k: Any) -> list[Any]:
         """The distances between the surfaces, negative where they overlap."""

@@ -30,3 +30,8 @@ class Problem:
     scaling: Any = None  # for schemes that adapt their steps, see `livens.scaling`
     start: Mapping[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # what `load` was called with
+
+    @property
+    def start_values(self) -> dict[str, Any]:
+        """Where it starts, by the names of the arguments of `livens.simulate`."""
+        return dict(self.start) if self.start else {"q0": self.q0, "v0": self.v0}

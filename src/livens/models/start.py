@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
 from livens.errors import InputError
+from livens.expressions.numbers import vector
 from livens.models.model import InitialState
 from livens.models.summed import Dynamics, dynamics
 from livens.models.system import System
@@ -33,36 +35,33 @@ def initial_state(
     """
     if redundant not in ("error", "remove"):
         raise InputError(f"redundant must be 'error' or 'remove', got {redundant!r}")
-    q, v = vector("q0", q0, system), vector("v0", v0, system)
-    d = dynamics(system)
-    numbers = Numbers(d, t0, k)
-    _check_finite(system, numbers, q, v)
+    q, v = (vector(name, value, system.coordinates, "coordinate") for name, value in (("q0", q0), ("v0", v0)))
+    numbers = Numbers(dynamics(system), t0, k)
+    here = Here(*numbers.at_start(q, v))
+    _check_finite(here)
     if system.m:
         if project:
             q = nearest_position(numbers, q, system)
             v = nearest_velocity(numbers, q, v)
-        _check_consistent(system, numbers, q, v)
-    dropped = _redundant(system, numbers, q, redundant)
-    p = numbers(d.fibre_derivative, q, v)
-    multipliers = _multipliers(system, numbers, q, v, dropped)
-    return InitialState(t0, {"q": q, "v": v, "p": p, "multipliers": multipliers}, dropped)
+            here = Here(*numbers.at_start(q, v))
+        _check_consistent(system, numbers, here, q, v)
+    dropped = _redundant(system, numbers, here.G, q, redundant)
+    multipliers = _multipliers(system, here, dropped)
+    return InitialState(t0, {"q": q, "v": v, "p": here.p.ravel(), "multipliers": multipliers}, dropped)
 
 
-def vector(name: str, value: Any, system: System) -> np.ndarray:
-    """A vector of one number per coordinate, or a sentence that says why not."""
-    if value is None:
-        raise InputError(f"{name} is missing: give one number per coordinate ({', '.join(system.coordinates)})")
-    try:
-        numbers = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be {system.n} numbers, got {value!r}") from None
-    if numbers.shape != (system.n,):
-        got = f"{numbers.size} numbers" if numbers.ndim == 1 else f"an array of shape {numbers.shape}"
-        raise InputError(f"{name} must be {system.n} numbers (one per coordinate), got {got}")
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if bad.size:
-        raise InputError(f"{name} must be finite, but {name}[{system.coordinates[bad[0]]}] is {numbers[bad[0]]}")
-    return numbers
+class Here(NamedTuple):
+    """What the equations of a system say at the start."""
+
+    T: np.ndarray
+    V: np.ndarray
+    g: np.ndarray
+    F: np.ndarray
+    g_rate: np.ndarray
+    G: np.ndarray
+    p: np.ndarray
+    matrix: np.ndarray  # of ``M a + G^T lam = f, G a = -c``
+    right: np.ndarray
 
 
 class Numbers:
@@ -70,38 +69,35 @@ class Numbers:
 
     def __init__(self, d: Dynamics, t: float, k: np.ndarray) -> None:
         self.d, self._t, self._k = d, t, k
-        # expressions are held too: the identity of one that is gone may be given to another
-        self._cache: dict[int, tuple[Any, Any]] = {}
+
+    def at_start(self, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
+        """The fields of `Here`."""
+        return self.d.at_start(q, v, self._t, self._k)
 
     def matrix(self, expression: Any, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
-        if id(expression) not in self._cache:
-            self._cache[id(expression)] = expression, self.d.function(expression)
-        zero = np.zeros(q.size)
-        return np.array(self._cache[id(expression)][1](q, zero if v is None else v, zero, self._t, self._k))
+        return self.d.evaluator(expression)(q, 0.0 if v is None else v, self._t, self._k)[0]
 
     def __call__(self, expression: Any, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
         return self.matrix(expression, q, v).ravel()
 
 
-def _check_finite(system: System, numbers: Numbers, q: np.ndarray, v: np.ndarray) -> None:
-    d = numbers.d
-    for name, expression in {"kinetic energy": d.T, "potential energy": d.V, "constraints": d.g, "forces": d.F}.items():
-        if not np.all(np.isfinite(numbers(expression, q, v))):
+def _check_finite(here: Here) -> None:
+    for name, values in zip(("kinetic energy", "potential energy", "constraints", "forces"), here, strict=False):
+        if not np.isfinite(values).all():
             raise InputError(f"the {name} of the system cannot be evaluated at q0, v0: the result is not finite")
 
 
-def _scale(numbers: Numbers, q: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _scale(G: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """What a constraint residual is measured against: the size of the terms that enter it."""
-    return 1.0 + np.asarray(np.abs(numbers.matrix(numbers.d.G, q)) @ np.abs(weights))
+    return 1.0 + np.asarray(np.abs(G) @ np.abs(weights))
 
 
-def _check_consistent(system: System, numbers: Numbers, q: np.ndarray, v: np.ndarray) -> None:
-    d = numbers.d
+def _check_consistent(system: System, numbers: Numbers, here: Here, q: np.ndarray, v: np.ndarray) -> None:
     for what, residual, weights, offered in (
-        ("position", numbers(d.g, q), q, "q0"),
-        ("velocity", numbers(d.velocity_constraint, q, v), v, "v0"),
+        ("position", here.g.ravel(), q, "q0"),
+        ("velocity", here.g_rate.ravel(), v, "v0"),
     ):
-        relative = np.abs(residual) / _scale(numbers, q, weights)
+        relative = np.abs(residual) / _scale(here.G, weights)
         worst = int(np.argmax(relative))
         if relative[worst] > TOLERANCE:
             nearest = _nearest_offered(system, numbers, q, v, what)
@@ -159,7 +155,7 @@ def onto_constraints(numbers: Numbers, q: np.ndarray) -> np.ndarray | None:
         if np.abs(step).max() <= 1e-15 * (1.0 + np.abs(position).max()):
             break
     residual = np.abs(numbers(d.g, position))
-    return position if np.all(residual <= TOLERANCE * _scale(numbers, position, position)) else None
+    return position if np.all(residual <= TOLERANCE * _scale(numbers.matrix(d.G, position), position)) else None
 
 
 def nearest_velocity(numbers: Numbers, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -171,6 +167,12 @@ def nearest_velocity(numbers: Numbers, q: np.ndarray, v: np.ndarray) -> np.ndarr
 
 def _dependent_rows(G: np.ndarray) -> list[int]:
     """Rows that follow from the rows before them."""
+    lengths = np.sqrt((G * G).sum(axis=1))
+    if G.shape[0] <= G.shape[1] and np.isfinite(G).all():
+        # what is left of a row beside those before it stands on the diagonal: mostly that is enough to know
+        rest = np.abs(lapack.dgeqrf(G.T)[0].diagonal())
+        if np.all(rest > 1e-6 * np.maximum(lengths, 1e-300)):
+            return []
     kept: list[np.ndarray] = []
     dependent = []
     for i, row in enumerate(G):
@@ -186,11 +188,13 @@ def _dependent_rows(G: np.ndarray) -> list[int]:
     return dependent
 
 
-def _redundant(system: System, numbers: Numbers, q: np.ndarray, redundant: str) -> tuple[int, ...]:
+def _redundant(system: System, numbers: Numbers, G: np.ndarray, q: np.ndarray, redundant: str) -> tuple[int, ...]:
     """Constraints that follow from others near q. A position that is merely singular is not counted."""
     if not system.m:
         return ()
-    dependent = set(_dependent_rows(numbers.matrix(numbers.d.G, q)))
+    dependent = set(_dependent_rows(G))
+    if not dependent:
+        return ()
     random = np.random.default_rng(3)
     for _ in range(3):
         if not dependent:
@@ -212,15 +216,19 @@ def _redundant(system: System, numbers: Numbers, q: np.ndarray, redundant: str) 
     )
 
 
-def _multipliers(system: System, numbers: Numbers, q: np.ndarray, v: np.ndarray, dropped: Sequence[int]) -> np.ndarray:
+def _multipliers(system: System, here: Here, dropped: Sequence[int]) -> np.ndarray:
     """Multipliers from the accelerations at the start (least squares: a singular mass may leave some open)."""
     if not system.m:
         return np.zeros(0)
-    matrix, right = numbers.d.acceleration_system
-    A, b = numbers.matrix(matrix, q, v), numbers(right, q, v)
+    A, b = here.matrix, here.right.ravel()
     keep = [i for i in range(A.shape[0]) if i - system.n not in dropped]
     if not (np.all(np.isfinite(A)) and np.all(np.isfinite(b))):
         raise InputError("accelerations cannot be evaluated at q0, v0: the result is not finite")
+    if not dropped:
+        _, _, solved, info = lapack.dgesv(A, b)
+        # a solution that is not exact, or far too large, is that of a matrix which is nearly singular
+        if info == 0 and np.isfinite(solved).all() and np.abs(A @ solved - b).max() <= 1e-12 * (1 + np.abs(b).max()):
+            return np.asarray(solved[system.n :])
     solution = np.zeros(A.shape[0])
     solution[keep] = np.linalg.lstsq(A[np.ix_(keep, keep)], b[keep], rcond=None)[0]
     return solution[system.n :]

@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 
 from livens.errors import InputError, suggestion
+from livens.expressions.evaluate import Evaluator
 from livens.models.element import ElementModel
 from livens.models.model import View
 from livens.models.system import System
@@ -55,6 +56,24 @@ class Dynamics(View):
             constraints.append(g)
         self.g = ca.vertcat(*constraints)
         self.symbols = {"q": self.q, "v": self.v, "p": self.p}
+        self._evaluators: dict[int, tuple[Any, Evaluator]] = {}
+
+    # -- numbers ------------------------------------------------------------------------------------------------------
+    def evaluator(self, expression: Any) -> Evaluator:
+        """An expression of q, v, t and k, ready to be evaluated; the same one is made ready once."""
+        known = self._evaluators.get(id(expression))
+        if known is None:
+            # expressions are held too: the identity of one that is gone may be given to another
+            known = expression, Evaluator([self.q, self.v, self.t, self.k], [expression])
+            self._evaluators[id(expression)] = known
+        return known[1]
+
+    @functools.cached_property
+    def at_start(self) -> Evaluator:
+        """All that a regular start asks for, in one call: see `livens.models.start`."""
+        matrix, right = self.acceleration_system
+        state = [self.T, self.V, self.g, self.F, self.velocity_constraint, self.G, self.fibre_derivative]
+        return Evaluator([self.q, self.v, self.t, self.k], [*state, matrix, right])
 
     # -- observables --------------------------------------------------------------------------------------------------
     def expression(self, name: str) -> Any:
@@ -67,6 +86,10 @@ class Dynamics(View):
     @property
     def names(self) -> tuple[str, ...]:
         return (*_EXPRESSIONS, *self.system.symmetries)
+
+    def constraint_forces(self, multipliers: Any) -> Any:
+        """``G^T lam``."""
+        return self.G.T @ multipliers if self.system.m else ca.SX.zeros(self.system.n)
 
     @property
     def hamiltonian(self) -> Any:

@@ -10,18 +10,26 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import ModelError
+from livens.expressions.read import Reader
 
 
 def momentum_generator(name: str, function: Callable[..., Any], n: int) -> ca.Function:
     """Read a symmetry written by the user: the generators as the columns of a function of q."""
-    q = ca.SX.sym("q", n)
+    q, role = ca.SX.sym("q", n), f"symmetry '{name}'"
+    value = Reader({"q": q}, must="return").value(role, function)
     try:
-        value = m.array(function(m.symbols(q)))
-    except Exception as error:  # the user's function: say which
-        raise ModelError(f"symmetry '{name}': {type(error).__name__}: {error}") from error
-    if value.ndim not in (1, 2) or value.shape[-1] != n:
-        raise ModelError(f"symmetry '{name}' must return a vector of length {n}, or a list of them")
-    return ca.Function("xi", [q], [ca.densify(m.expression(value.reshape(-1, n))).T])
+        rows = m.array(value)
+    except (TypeError, ValueError):
+        rows = np.zeros(0)
+    if rows.ndim not in (1, 2) or rows.shape[-1] != n:
+        raise ModelError(f"{role} must return a vector of length {n}, or a list of them")
+    return ca.Function("xi", [q], [ca.densify(m.expression(rows.reshape(-1, n))).T])
+
+
+def has_linear_generators(generator: ca.Function) -> bool:
+    """Whether the generators are at most linear in q, as those of translations and rotations are."""
+    q = ca.SX.sym("q", generator.numel_in(0))
+    return not ca.depends_on(ca.jacobian(ca.vec(generator(q)), q), q)
 
 
 def translations(points: Sequence[Sequence[int]]) -> Callable[[np.ndarray], np.ndarray]:

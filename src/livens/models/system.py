@@ -12,10 +12,13 @@ import numpy as np
 
 from livens.errors import InputError, ModelError, suggestion
 from livens.expressions.layout import Layout
-from livens.expressions.parameters import Parameters
-from livens.models.element import Element, ElementModel, ModelFunction, Through, resolve
-from livens.models.model import InitialState, Model, View, only
-from livens.models.symmetry import momentum_generator
+from livens.expressions.names import Names, names_of
+from livens.expressions.parameters import Parameters, ParameterTable
+from livens.expressions.probe import Probe
+from livens.expressions.read import ModelFunction
+from livens.models.element import Element, ElementModel, Through, read_type, resolve
+from livens.models.model import InitialState, Model, Promising, View, only
+from livens.models.symmetry import has_linear_generators, momentum_generator
 
 
 class System(Model):
@@ -49,7 +52,7 @@ class System(Model):
 
     def __init__(
         self,
-        coordinates: str | int | Sequence[str],
+        coordinates: Names,
         *,
         kinetic: ModelFunction | Through | None = None,
         mass: ModelFunction | None = None,
@@ -63,12 +66,18 @@ class System(Model):
         constraint_names: Sequence[str] | None = None,
         quaternions: Sequence[Sequence[int | str]] | None = None,
     ) -> None:
-        self.coordinates = _coordinate_names(coordinates)
+        self.coordinates = names_of("coordinates", coordinates, "q", one="coordinate")
         self.n = len(self.coordinates)
+        if not self.n:
+            raise InputError("a system needs at least one coordinate")
         functions: dict[str, Any] = dict(
-            kinetic=kinetic, mass=mass, potential=potential, constraints=constraints, dissipation=dissipation,
+            kinetic=kinetic,
+            mass=mass,
+            potential=potential,
+            constraints=constraints,
+            dissipation=dissipation,
             forces=forces,
-        )  # fmt: skip
+        )
         if elements is None:
             fours = [resolve(four, self.coordinates, "a quaternion") for four in quaternions or ()]
             elements = [Element(range(self.n), constraint_names=constraint_names, quaternions=fours, **functions)]
@@ -79,31 +88,33 @@ class System(Model):
             raise ModelError("a system needs at least one element")
         self.elements = tuple(elements)
         self.shared = Parameters(parameters)
-        self._types: dict[Any, ElementModel] = {}
-        self.models = tuple(self._model(e) for e in self.elements)
+        self.models = self._read()
+        places = {name: i for i, name in enumerate(self.coordinates)}
         self.indices = tuple(
-            resolve(e.coordinates, self.coordinates, e.name or f"element {i}") for i, e in enumerate(self.elements)
+            resolve(e.coordinates, places, e.name or f"element {i}") for i, e in enumerate(self.elements)
         )
         if all(model.T.is_zero() for model in self.models):
             raise ModelError("the system has no kinetic energy: give kinetic or mass")
         self.constraint_names = self._constraint_names()
         self.m = len(self.constraint_names)
         self.quaternions = self._quaternions(quaternions)
-        #: The number of each quaternion's constraint of unit length.
-        self.quaternion_constraints = tuple(self._unit_length(four) for four in self.quaternions)
+        #: Which of the constraints is that of unit length, for each quaternion.
+        self.quaternion_constraints = self._unit_lengths()
         self.symmetries = {
             name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }
 
     # -- parts --------------------------------------------------------------------------------------------------------
-    def _model(self, element: Element) -> ElementModel:
-        """Elements with the same functions are of one type and are read once."""
-        key = (
-            tuple(element.functions.items()), len(element.coordinates), element.parameters.shapes, element.quaternions,
-        )  # fmt: skip
-        if key not in self._types:
-            self._types[key] = ElementModel(element, self.shared)
-        return self._types[key]
+    def _read(self) -> tuple[ElementModel, ...]:
+        """The type of each element. Elements with the same functions are of one type and are read once."""
+        read: dict[Any, ElementModel] = {}
+        found = []
+        for e in self.elements:
+            key = tuple(e.functions.items()), len(e.coordinates), e.parameters.shapes, e.quaternions
+            if key not in read:
+                read[key] = read_type(e, self.shared)
+            found.append(read[key])
+        return tuple(found)
 
     def _constraint_names(self) -> tuple[str, ...]:
         names: list[str] = []
@@ -128,18 +139,23 @@ class System(Model):
             raise ModelError("a quaternion has four coordinates, scalar first")
         return tuple(found)
 
-    def _unit_length(self, four: tuple[int, ...]) -> int:
-        """The number of the constraint (q.q - 1)/2 = 0 of a quaternion."""
-        for model, index, place in zip(self.models, self.indices, self.multiplier_slices, strict=True):
-            if not set(four) <= set(index):
-                continue
-            q = model.q[[index.index(i) for i in four]]
-            gap = ca.Function("gap", [model.q, model.t, model.k], [model.g - (ca.dot(q, q) - 1) / 2])
-            random = np.random.default_rng(4)
-            samples = [[random.uniform(0.5, 1.5, s.shape) for s in (model.q, model.t, model.k)] for _ in range(3)]
-            gaps = np.abs([np.array(gap(*sample)).ravel() for sample in samples]).max(axis=0)
-            for j in np.flatnonzero(gaps < 1e-13):
-                return place.start + int(j)
+    def _unit_lengths(self) -> tuple[int, ...]:
+        """For each quaternion, the number of its constraint (q.q - 1)/2 = 0."""
+        if not self.quaternions:
+            return ()
+        touching: dict[int, list[int]] = {}  # the elements with constraints, by their coordinates
+        for e, (model, index) in enumerate(zip(self.models, self.indices, strict=True)):
+            for i in index if model.m else ():
+                touching.setdefault(i, []).append(e)
+        return tuple(self._unit_length(four, touching.get(four[0], [])) for four in self.quaternions)
+
+    def _unit_length(self, four: tuple[int, ...], elements: Sequence[int]) -> int:
+        for e in elements:
+            index = self.indices[e]
+            if set(four) <= set(index):
+                found = self.models[e].unit_length([index.index(i) for i in four])
+                if found is not None:
+                    return self.multiplier_slices[e].start + found
         names = " ".join(self.coordinates[i] for i in four)
         raise ModelError(f"the quaternion ({names}) needs the constraint (q.q - 1)/2 = 0 of unit length")
 
@@ -150,14 +166,10 @@ class System(Model):
         return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
 
     # -- parameters ---------------------------------------------------------------------------------------------------
-    @property
-    def parameter_count(self) -> int:
-        return self.shared.size + sum(e.parameters.size for e in self.elements)
-
-    def parameter_vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
-        """All parameters as the compiled step reads them: the system's, then each element's."""
-        shared = self.shared.changed(changes or {})
-        return np.concatenate([shared.vector(), *(e.parameters.vector() for e in self.elements)])
+    @functools.cached_property
+    def parameter_table(self) -> ParameterTable:
+        """The system's parameters, then each element's."""
+        return ParameterTable(self.shared, [(e.name, e.parameters) for e in self.elements])
 
     @functools.cached_property
     def parameter_indices(self) -> tuple[tuple[int, ...], ...]:
@@ -183,7 +195,7 @@ class System(Model):
         from livens.models.start import initial_state
 
         only(given, ("q0", "v0"), "mechanical system")
-        return initial_state(self, given["q0"], given["v0"], k, t0=t0, project=project, redundant=redundant)
+        return initial_state(self, given.get("q0"), given.get("v0"), k, t0=t0, project=project, redundant=redundant)
 
     def watched_energy(self, conserved: tuple[str, ...]) -> str:
         energies = ("generalized_energy", "hamiltonian", "total_energy")
@@ -195,18 +207,66 @@ class System(Model):
     def watched_constraints(self) -> tuple[Any, Any]:
         return self.view.expression("constraint"), self.view.expression("velocity_constraint")
 
+    error_variables = ("q", "v")
+
+    @functools.cached_property
+    def bodies(self) -> dict[str, list[str]]:
+        """Named elements with kinetic energy, and their coordinates."""
+        return {
+            element.name: [self.coordinates[i] for i in index]
+            for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
+            if element.name and not model.T.is_zero()
+        }
+
+    def velocity_derivatives(self, state: InitialState, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of v(q, p), which follows from ``p = dT/dv(q, v)``, by q and by p."""
+        from livens.models.summed import dynamics
+
+        if not self.regular_mass:
+            raise InputError("symplecticity is not defined: the mass matrix is singular, (q, p) does not determine v")
+        d = dynamics(self)
+        both = d.function(ca.horzcat(ca.jacobian(d.fibre_derivative, d.v), ca.jacobian(d.fibre_derivative, d.q)))
+        mass, turning = np.split(np.array(both(state["q"], state["v"], state["p"], state.t, k)), 2, axis=1)
+        return -np.linalg.solve(mass, turning), np.linalg.inv(mass)
+
     def conserves(self, name: str, k: np.ndarray) -> bool:
         from livens.models.noether import is_symmetry
 
         return is_symmetry(self, name, k)
 
+    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+        """By its name, or as a momentum map whose generators are linear in q: translations and rotations."""
+        if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
+            return super().promised(scheme, name, k)
+        return name in self.symmetries and has_linear_generators(self.symmetries[name])
+
+    def content(self) -> Sequence[Any]:
+        """Types of elements, which of them acts where, generators of symmetries, quaternions."""
+        number = {digest: i for i, digest in enumerate(dict.fromkeys(model.digest for model in self.models))}
+        elements = [
+            (number[model.digest], index, element.name, bool(getattr(element, "expensive", False)), element.more())
+            for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
+        ]
+        symmetries = [generator.serialize() for generator in self.symmetries.values()]
+        return list(number), elements, symmetries, self.quaternions
+
+    @functools.cached_property
+    def forms(self) -> tuple[str, ...]:
+        """Elements; and Hamilton's form, where there are no constraints and T is quadratic in v with a regular mass."""
+        if self.m or not self.quadratic_kinetic_energy or not self.regular_mass:
+            return ("elements",)
+        return ("elements", "phase space")
+
     # -- properties ---------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def quadratic_kinetic_energy(self) -> bool:
+        """The kinetic energy is at most quadratic in the velocities."""
+        return all(not ca.depends_on(model.mass, model.v) for model in self._distinct)
+
     @functools.cached_property
     def constant_mass(self) -> bool:
         """The mass matrix depends on no coordinate (and the kinetic energy is quadratic in v)."""
-        return all(
-            not ca.depends_on(ca.hessian(model.T, model.v)[0], ca.vertcat(model.q, model.v)) for model in self._distinct
-        )
+        return all(not ca.depends_on(model.mass, ca.vertcat(model.q, model.v)) for model in self._distinct)
 
     @property
     def has_quaternions(self) -> bool:
@@ -231,7 +291,7 @@ class System(Model):
                 continue
             inside = [i for four in model.quaternions for i in four]
             outside = [i for i in range(model.n) if i not in inside]
-            M = ca.hessian(model.T, model.v)[0]
+            M = model.mass
             rest = ca.vertcat(model.q[outside], model.v)
             mixed = M[inside, outside] if inside and outside else ca.SX(0, 0)
             if moved & set(index) or ca.depends_on(M, rest) or mixed.nnz():
@@ -242,22 +302,29 @@ class System(Model):
         return True
 
     def _mass_rank(self, augmented: bool) -> int:
-        q, v, k = ca.SX.sym("q", self.n), ca.SX.sym("v", self.n), ca.SX.sym("k", self.parameter_count)
-        kinetic = ca.SX(0)
+        """The rank of the mass matrix at a generic state, block by block: most of them are of one body each."""
+        k, size = self.parameter_vector(), ca.SX.sym("n", self.n)
+        for q, v in Probe([size, size], seed=1).states():
+            blocks = self._mass_blocks(q.ravel(), v.ravel(), k, augmented)
+            if all(np.isfinite(block).all() for block in blocks):
+                return sum(_rank(block) for block in blocks)
+        raise ModelError("the mass matrix is not finite at any of the sample configurations")
+
+    def _mass_blocks(self, q: np.ndarray, v: np.ndarray, k: np.ndarray, augmented: bool) -> list[np.ndarray]:
+        """The blocks on the diagonal of the mass matrix: coordinates that share kinetic energy are in one of them."""
+        quaternions = [list(four) for four in self.quaternions] if augmented else []
+        parts = [(four, 2 * np.outer(q[four], q[four])) for four in quaternions]
         for model, index, where in zip(self.models, self.indices, self.parameter_indices, strict=True):
-            local = ca.Function("T", [model.q, model.v, model.k], [model.T])
-            kinetic += local(q[list(index)], v[list(index)], k[list(where)])
-        if augmented:
-            kinetic += sum(ca.dot(q[list(four)], v[list(four)]) ** 2 for four in self.quaternions)
-        mass = ca.Function("M", [q, v, k], [ca.hessian(kinetic, v)[0]])
-        values, random = self.parameter_vector(), np.random.default_rng(1)
-        for _ in range(5):
-            matrix = np.array(mass(random.uniform(0.5, 1.5, self.n), random.uniform(0.5, 1.5, self.n), values))
-            if np.all(np.isfinite(matrix)):
-                size = np.sqrt(np.abs(np.diag(matrix)))  # a mass of 1e-40 beside one of 1 is small, not none
-                size[size == 0] = 1.0
-                return int(np.linalg.matrix_rank(matrix / np.outer(size, size)))
-        raise ModelError("the mass matrix is not finite at any of five sample configurations")
+            if not model.T.is_zero():
+                i = list(index)
+                parts.append((i, np.array(model.mass_at(q[i], v[i], k[list(where)]))))
+        blocks = connected([i for i, _ in parts], self.n)
+        found = [np.zeros((len(block), len(block))) for block in blocks]
+        place = {i: (number, local) for number, block in enumerate(blocks) for local, i in enumerate(block)}
+        for i, matrix in parts:
+            local = [place[j][1] for j in i]
+            found[place[i[0]][0]][np.ix_(local, local)] += matrix
+        return found
 
     @functools.cached_property
     def separable(self) -> bool:
@@ -281,9 +348,10 @@ class System(Model):
         """No dissipation, no applied forces, nothing depends on time."""
         return self.autonomous and all(model.R.is_zero() and model.F.nnz() == 0 for model in self._distinct)
 
-    @property
-    def _distinct(self) -> list[ElementModel]:
-        return list(self._types.values())
+    @functools.cached_property
+    def _distinct(self) -> tuple[ElementModel, ...]:
+        """The types of elements there are."""
+        return tuple(dict.fromkeys(self.models))
 
     def momentum_symmetry(self, name: str) -> Any:
         """The generator of a named symmetry."""
@@ -298,7 +366,7 @@ class System(Model):
         head = f"System with {_count(self.n, 'coordinate')} ({names}) and {_count(self.m, 'constraint')}"
         lines = [head]
         if len(self.elements) > 1:
-            lines.append(f"  elements         {len(self.elements)} of {_count(len(self._types), 'type')}")
+            lines.append(f"  elements         {len(self.elements)} of {_count(len(self._distinct), 'type')}")
         mass = f"{'constant' if self.constant_mass else 'configuration-dependent'}, "
         lines.append(f"  mass matrix      {mass}{'regular' if self.regular_mass else 'singular'}")
         lines.append(f"  separable        {'yes' if self.separable else 'no'}")
@@ -306,7 +374,7 @@ class System(Model):
         if self.symmetries:
             lines.append(f"  symmetries       {', '.join(self.symmetries)}")
         if self.shared.values:
-            values = ", ".join(f"{name} = {value}" for name, value in self.parameters.items())
+            values = ", ".join(f"{name} = {value}" for name, value in self.shared.plain().items())
             lines.append(f"  parameters       {values}")
         return "\n".join(lines)
 
@@ -326,22 +394,33 @@ class System(Model):
         return f"<livens.System: {_count(self.n, 'coordinate')}, {_count(self.m, 'constraint')}>"
 
 
+def _rank(mass: np.ndarray) -> int:
+    size = np.sqrt(np.abs(np.diag(mass)))  # a mass of 1e-40 beside one of 1 is small, not none
+    size[size == 0] = 1.0
+    return int(np.linalg.matrix_rank(mass / np.outer(size, size)))
+
+
+def connected(groups: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    """Numbers below `count` that some group has in common, directly or by others, together.
+
+    >>> connected([[0, 2], [2, 4]], 5)
+    [[0, 2, 4], [1], [3]]
+    """
+    root = list(range(count))
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = i = root[root[i]]
+        return i
+
+    for group in groups:
+        for i in group:
+            root[find(i)] = find(group[0])
+    found: dict[int, list[int]] = {}
+    for i in range(count):
+        found.setdefault(find(i), []).append(i)
+    return sorted(found.values())
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
-
-
-def _coordinate_names(coordinates: str | int | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(coordinates, bool) or not isinstance(coordinates, (str, int, list, tuple)):
-        raise InputError(f"coordinates must be names or a number, got {coordinates!r}")
-    if isinstance(coordinates, int):
-        names = tuple(f"q{i}" for i in range(coordinates))
-    elif isinstance(coordinates, str):
-        names = tuple(coordinates.replace(",", " ").split())
-    else:
-        names = tuple(str(c) for c in coordinates)
-    if not names:
-        raise InputError("a system needs at least one coordinate")
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if twice:
-        raise InputError(f"coordinate '{twice[0]}' is named twice")
-    return names

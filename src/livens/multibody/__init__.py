@@ -30,13 +30,32 @@ from livens.multibody.bodies import (
     rotation_body,
 )
 from livens.multibody.contact import sphere_in_box, sphere_plane, sphere_sphere
+from livens.multibody.forces import damper, spring, torsion_spring
 from livens.multibody.inertia import Inertia
-from livens.multibody.links import damper, rigid_link, spherical_joint, spring, torsion_spring
+from livens.multibody.joints import rigid_link, spherical_joint
 from livens.multibody.loads import force, gravity, torque
 from livens.multibody.momenta import angular_momentum, linear_momentum
 
 __all__ = [
-    "Body", "Inertia", "angular_momentum", "coordinates", "damper", "director_body", "force", "gravity",
-    "linear_momentum", "particle", "planar_body", "quaternion_body", "rigid_link", "rotation_body", "sphere_in_box",
-    "sphere_plane", "sphere_sphere", "spherical_joint", "spring", "torque", "torsion_spring",
-]  # fmt: skip
+    "Body",
+    "Inertia",
+    "angular_momentum",
+    "coordinates",
+    "damper",
+    "director_body",
+    "force",
+    "gravity",
+    "linear_momentum",
+    "particle",
+    "planar_body",
+    "quaternion_body",
+    "rigid_link",
+    "rotation_body",
+    "sphere_in_box",
+    "sphere_plane",
+    "sphere_sphere",
+    "spherical_joint",
+    "spring",
+    "torque",
+    "torsion_spring",
+]

@@ -10,6 +10,7 @@ import numpy as np
 from livens import math as m
 from livens import rotations as rot
 from livens.errors import InputError
+from livens.expressions.numbers import array, positive
 from livens.models.element import Element, through
 from livens.multibody.inertia import Inertia
 from livens.multibody.placement import Directors, Ground, Placement, Quaternion
@@ -92,10 +93,17 @@ def rotation_body(name: str, inertia: Inertia) -> Body:
     [[5.0, 0.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 1.0]]
     """
     return Body(
-        name, Quaternion(fixed=True), inertia.mass, inertia.centre, np.zeros(3),
-        kinetic=_rotation_energy, constraints=_unit, parameters=dict(inertia=inertia.about(np.zeros(3))),
-        constraint_names=["|q| = 1"], quaternions=[(0, 1, 2, 3)],
-    )  # fmt: skip
+        name,
+        Quaternion(fixed=True),
+        inertia.mass,
+        inertia.centre,
+        np.zeros(3),
+        kinetic=_rotation_energy,
+        constraints=_unit,
+        parameters=dict(inertia=inertia.about(np.zeros(3))),
+        constraint_names=["|q| = 1"],
+        quaternions=[(0, 1, 2, 3)],
+    )
 
 
 def _plain_energy(q: Any, v: Any, k: Any) -> Any:
@@ -113,11 +121,17 @@ def quaternion_body(name: str, inertia: Inertia, equivariant: bool = True) -> Bo
     ('bar.x', 'bar.y', 'bar.z', 'bar.q0', 'bar.q1', 'bar.q2', 'bar.q3')
     """
     return Body(
-        name, Quaternion(), inertia.mass, inertia.centre, inertia.centre,
-        kinetic=_body_energy if equivariant else _plain_energy, constraints=_unit,
+        name,
+        Quaternion(),
+        inertia.mass,
+        inertia.centre,
+        inertia.centre,
+        kinetic=_body_energy if equivariant else _plain_energy,
+        constraints=_unit,
         parameters=dict(mass=inertia.mass, inertia=inertia.tensor),
-        constraint_names=["|q| = 1"], quaternions=[(3, 4, 5, 6)],
-    )  # fmt: skip
+        constraint_names=["|q| = 1"],
+        quaternions=[(3, 4, 5, 6)],
+    )
 
 
 # -- directors --------------------------------------------------------------------------------------------------------
@@ -131,9 +145,7 @@ def _director_energy(v: Any, k: Any) -> Any:
 def _orthonormal(q: Any) -> Any:
     """S001 (61)"""
     d1, d2, d3 = q[3:6], q[6:9], q[9:12]
-    return [
-        *(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3),
-    ]  # fmt: skip
+    return [*(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3)]
 
 
 def director_body(name: str, inertia: Inertia) -> Body:
@@ -143,11 +155,16 @@ def director_body(name: str, inertia: Inertia) -> Body:
     12
     """
     return Body(
-        name, Directors(3, 3), inertia.mass, inertia.centre, inertia.centre,
-        kinetic=_director_energy, constraints=_orthonormal,
+        name,
+        Directors(3, 3),
+        inertia.mass,
+        inertia.centre,
+        inertia.centre,
+        kinetic=_director_energy,
+        constraints=_orthonormal,
         parameters=dict(mass=inertia.mass, euler=inertia.euler_tensor),
         constraint_names=["|d1| = 1", "|d2| = 1", "|d3| = 1", "d1.d2 = 0", "d1.d3 = 0", "d2.d3 = 0"],
-    )  # fmt: skip
+    )
 
 
 def _planar_energy(v: Any, k: Any) -> Any:
@@ -169,12 +186,18 @@ def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0))
     >>> planar_body("bar", 1.0, 1 / 12).coordinates
     ('bar.x', 'bar.y', 'bar.d1x', 'bar.d1y', 'bar.d2x', 'bar.d2y')
     """
-    _positive("mass", mass)
-    _positive("moment", moment)
+    mass, moment = positive(f"{name}: the mass", mass), positive(f"{name}: the moment", moment)
     return Body(
-        name, Directors(2, 2), mass, centre, centre, kinetic=_planar_energy, constraints=_planar_orthonormal,
-        parameters=dict(mass=mass, moment=moment), constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"],
-    )  # fmt: skip
+        name,
+        Directors(2, 2),
+        mass,
+        centre,
+        centre,
+        kinetic=_planar_energy,
+        constraints=_planar_orthonormal,
+        parameters=dict(mass=mass, moment=moment),
+        constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"],
+    )
 
 
 # -- particles --------------------------------------------------------------------------------------------------------
@@ -188,16 +211,10 @@ def particle(name: str, mass: float, dimension: int = 3) -> Body:
     >>> particle("a", 2.0).coordinates
     ('a.x', 'a.y', 'a.z')
     """
-    _positive("mass", mass)
-    origin = np.zeros(dimension)
+    mass, origin = positive(f"{name}: the mass", mass), np.zeros(dimension)
     return Body(
         name, Directors(dimension, 0), mass, origin, origin, kinetic=_particle_energy, parameters=dict(mass=mass)
     )
-
-
-def _positive(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
-        raise InputError(f"{name} must be greater than 0, got {value!r}")
 
 
 # -- points -----------------------------------------------------------------------------------------------------------
@@ -211,18 +228,33 @@ class Point:
     def __init__(self, given: Any, whole: bool = False) -> None:
         if isinstance(given, tuple) and given and isinstance(given[0], Body):
             body, X = given
-            X = np.asarray(X, dtype=float)
             d = body.placement.dimension
-            if X.shape != (d,) or not np.all(np.isfinite(X)):
-                raise InputError(f"a point of '{body.name}' must be {d} numbers in its frame, got {given[1]!r}")
+            X = array(f"a point of '{body.name}'", X, (d,))
             self.name, self.lever = body.name, X - body.reference
             self.placement: Placement = body.placement
             self.coordinates = body.coordinates
             if body.placement.translates and not whole and not self.lever.any():
                 self.placement, self.coordinates = Directors(d, 0), body.coordinates[:d]
         else:
-            X = np.asarray(given, dtype=float)
-            if X.shape not in ((2,), (3,)) or not np.all(np.isfinite(X)):
+            X = array("a point", given, words="(body, X) or two or three numbers in space")
+            if X.shape not in ((2,), (3,)):
                 raise InputError(f"a point is (body, X) or two or three numbers in space, got {given!r}")
             self.name, self.lever = "ground", X
             self.placement, self.coordinates = Ground(len(X)), ()
+
+
+def pair(first: Any, second: Any, what: str) -> tuple[Point, Point, dict[str, Any], str]:
+    """Two points, their levers as parameters, and a name for what is between them."""
+    a, b = Point(first), Point(second)
+    name = f"{what} {a.name}-{b.name}"
+    if a.placement.dimension != b.placement.dimension:
+        raise InputError(f"{name}: one point is in space, the other in the plane")
+    if not (a.coordinates or b.coordinates):
+        raise InputError(f"{name}: one of the two points must belong to a body")
+    return a, b, dict(X=a.lever, Y=b.lever), name
+
+
+def between(a: Placement, b: Placement, q: Any, k: Any) -> Any:
+    """The vector from the second point of a pair to the first."""
+    n = len(a.names)
+    return a.point(q[:n], k.X) - b.point(q[n:], k.Y)

@@ -9,9 +9,10 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models.element import ModelFunction
+from livens.expressions.numbers import array, not_negative
+from livens.expressions.read import ModelFunction
 from livens.models.penalty import Contact
-from livens.multibody.bodies import Point
+from livens.multibody.bodies import Point, between, pair
 from livens.multibody.placement import Placement
 
 
@@ -20,10 +21,10 @@ from livens.multibody.placement import Placement
 @functools.cache
 def _distance(a: Placement, b: Placement) -> ModelFunction:
     """As for springs: through the square of the distance, where it is at most quadratic."""
-    linear, n = a.linear and b.linear, len(a.names)
+    linear = a.linear and b.linear
 
     def invariants(q: Any, k: Any) -> Any:
-        x = a.point(q[:n], k.X) - b.point(q[n:], k.Y)
+        x = between(a, b, q, k)
         return [m.dot(x, x)] if linear else x
 
     return invariants
@@ -38,9 +39,15 @@ def _gap_of_vector(w: Any, k: Any) -> Any:
 
 
 def sphere_sphere(
-    first: Any, radius: float, second: Any, other_radius: float, *, stiffness: float, law: str = "linear",
+    first: Any,
+    radius: float,
+    second: Any,
+    other_radius: float,
+    *,
+    stiffness: float,
+    law: str = "linear",
     damping: float = 0.0,
-) -> Contact:  # fmt: skip
+) -> Contact:
     """Two spheres about points of bodies (or one about a point of space) push each other apart where they overlap.
 
     >>> from livens.bodies import particle
@@ -48,19 +55,19 @@ def sphere_sphere(
     >>> sphere_sphere((a, [0, 0, 0]), 0.1, (b, [0, 0, 0]), 0.1, stiffness=1e4, law="hertz").name
     'contact a-b'
     """
-    a, b = Point(first), Point(second)
-    name = f"contact {a.name}-{b.name}"
-    if a.placement.dimension != b.placement.dimension:
-        raise InputError(f"{name}: one point is in space, the other in the plane")
-    if not (a.coordinates or b.coordinates):
-        raise InputError(f"{name}: one of the two points must belong to a body")
+    a, b, levers, name = pair(first, second, "contact")
     reach = _radius(name, radius) + _radius(name, other_radius)
     linear = a.placement.linear and b.placement.linear
     return Contact(
-        [*a.coordinates, *b.coordinates], _distance(a.placement, b.placement),
-        _gap_of_square if linear else _gap_of_vector, stiffness=stiffness, law=law, damping=damping, name=name,
-        parameters=dict(X=a.lever, Y=b.lever, reach=reach),
-    )  # fmt: skip
+        [*a.coordinates, *b.coordinates],
+        _distance(a.placement, b.placement),
+        _gap_of_square if linear else _gap_of_vector,
+        stiffness=stiffness,
+        law=law,
+        damping=damping,
+        name=name,
+        parameters=levers | dict(reach=reach),
+    )
 
 
 @functools.cache
@@ -87,9 +94,15 @@ def sphere_plane(
     if length == 0:
         raise InputError(f"{name}: the normal must not be zero")
     return Contact(
-        _moving(name, a), _height(a.placement), _gap_of_height, stiffness=stiffness, law=law, damping=damping,
-        name=name, parameters=dict(X=a.lever, origin=where, normal=along / length, reach=_radius(name, radius)),
-    )  # fmt: skip
+        _moving(name, a),
+        _height(a.placement),
+        _gap_of_height,
+        stiffness=stiffness,
+        law=law,
+        damping=damping,
+        name=name,
+        parameters=dict(X=a.lever, origin=where, normal=along / length, reach=_radius(name, radius)),
+    )
 
 
 @functools.cache
@@ -119,9 +132,15 @@ def sphere_in_box(
             f"{name}: a sphere of radius {reach:g} does not fit between {low.tolist()} and {high.tolist()}"
         )
     return Contact(
-        _moving(name, a), _place(a.placement), _gaps_of_walls, stiffness=stiffness, law=law, damping=damping,
-        name=name, parameters=dict(X=a.lever, lower=low, upper=high, reach=reach),
-    )  # fmt: skip
+        _moving(name, a),
+        _place(a.placement),
+        _gaps_of_walls,
+        stiffness=stiffness,
+        law=law,
+        damping=damping,
+        name=name,
+        parameters=dict(X=a.lever, lower=low, upper=high, reach=reach),
+    )
 
 
 def _moving(name: str, point: Point) -> Any:
@@ -132,13 +151,8 @@ def _moving(name: str, point: Point) -> Any:
 
 def _radius(name: str, radius: float) -> float:
     """A point is a sphere of radius zero."""
-    if not (np.isfinite(radius) and radius >= 0):
-        raise InputError(f"{name}: the radius must not be negative, got {radius!r}")
-    return float(radius)
+    return not_negative(f"{name}: the radius", radius)
 
 
 def _vector(name: str, word: str, given: Any, point: Point) -> np.ndarray:
-    numbers, d = np.asarray(given, dtype=float), point.placement.dimension
-    if numbers.shape != (d,) or not np.all(np.isfinite(numbers)):
-        raise InputError(f"{name}: {word} must be {d} numbers, got {given!r}")
-    return numbers
+    return array(f"{name}: {word}", given, (point.placement.dimension,))

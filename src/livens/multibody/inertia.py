@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import ModelError
+from livens.errors import InputError, ModelError
+from livens.expressions.numbers import array, positive
 
 
 class Inertia:
@@ -23,16 +24,17 @@ class Inertia:
     """
 
     def __init__(self, mass: float, tensor: Any, centre: Any = (0.0, 0.0, 0.0), about: Any = None) -> None:
-        self.mass = float(mass)
-        self.centre = _numbers("centre", centre, (3,))
-        moments = np.asarray(tensor, dtype=float)
-        given = _numbers("tensor", np.diag(moments) if moments.shape == (3,) else moments, (3, 3))
-        if not (np.isfinite(self.mass) and self.mass > 0):
-            raise ModelError(f"inertia: the mass must be greater than 0, got {mass!r}")
+        try:
+            self.mass = positive("the mass", mass)
+            self.centre = array("centre", centre, (3,))
+            moments = array("tensor", tensor)
+            given = array("tensor", np.diag(moments) if moments.shape == (3,) else moments, (3, 3))
+            shift = np.zeros(3) if about is None else self.centre - array("about", about, (3,))
+        except InputError as error:
+            raise ModelError(f"inertia: {error}") from None
         scale = np.abs(given).max()
         if np.abs(given - given.T).max() > 1e-12 * scale:
             raise ModelError("inertia: the tensor must be symmetric")
-        shift = np.zeros(3) if about is None else self.centre - _numbers("about", about, (3,))
         self.tensor = (given + given.T) / 2 - self.mass * _steiner(shift)
         moments = np.linalg.eigvalsh(self.tensor)
         # each moment is at most the sum of the two others, or the mass would be negative somewhere
@@ -45,7 +47,7 @@ class Inertia:
 
     def about(self, point: Any) -> np.ndarray:
         """The inertia tensor about another point, by the theorem of parallel axes."""
-        return np.asarray(self.tensor + self.mass * _steiner(self.centre - _numbers("point", point, (3,))))
+        return np.asarray(self.tensor + self.mass * _steiner(self.centre - array("point", point, (3,))))
 
     @property
     def euler_tensor(self) -> np.ndarray:
@@ -58,10 +60,3 @@ class Inertia:
 
 def _steiner(shift: np.ndarray) -> np.ndarray:
     return np.asarray((shift @ shift) * np.eye(3) - np.outer(shift, shift))
-
-
-def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    numbers = np.asarray(value, dtype=float)
-    if numbers.shape != shape or not np.all(np.isfinite(numbers)):
-        raise ModelError(f"inertia: {name} must be finite numbers of shape {shape}, got {value!r}")
-    return numbers

@@ -8,7 +8,10 @@ from typing import Any
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models.element import Element, ModelFunction
+from livens.expressions.numbers import array
+from livens.expressions.parameters import same_as
+from livens.expressions.read import ModelFunction
+from livens.models.element import Element
 from livens.multibody.bodies import Body, Point
 from livens.multibody.placement import Placement
 
@@ -29,14 +32,19 @@ def gravity(body: Body, g: Any = None) -> Element:
     'weight of a'
     """
     d = body.placement.dimension
-    downwards = [0.0] * (d - 1) + [-9.81] if g is None else g
-    if len(downwards) != d:
-        raise InputError(f"gravity on '{body.name}' must be {d} numbers, got {g!r}")
+    downwards = array(f"gravity on '{body.name}'", [0.0] * (d - 1) + [-9.81] if g is None else g, (d,))
     centre = Point((body, body.centre))
     return Element(
-        centre.coordinates, potential=_weight(centre.placement), name=f"weight of {body.name}",
-        parameters=dict(mass=body.mass, gravity=downwards, X=centre.lever),
-    )  # fmt: skip
+        centre.coordinates,
+        potential=_weight(centre.placement),
+        name=f"weight of {body.name}",
+        parameters=dict(mass=_mass(body), gravity=downwards, X=centre.lever),
+    )
+
+
+def _mass(body: Body) -> Any:
+    """The body's parameter; the energy of a body that only turns has none, so there the weight has one of its own."""
+    return same_as(body, "mass") if "mass" in body.parameters.values else body.mass
 
 
 @functools.cache
@@ -61,9 +69,11 @@ def force(body: Body, f: TimeFunction, at: Any = None, frame: str = "space") -> 
         raise InputError(f"'{body.name}' is a particle: it has no frame of its own")
     point = Point((body, body.centre if at is None else at), whole=turns)
     return Element(
-        point.coordinates, forces=_force(point.placement, f, turns), name=f"force on {body.name}",
+        point.coordinates,
+        forces=_force(point.placement, f, turns),
+        name=f"force on {body.name}",
         parameters=dict(X=point.lever),
-    )  # fmt: skip
+    )
 
 
 @functools.cache

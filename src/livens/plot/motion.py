@@ -104,7 +104,7 @@ def has_plane(result: Result) -> bool:
 
 def _canonical(result: Result) -> bool:
     """Whether the model is written in momenta; a file without its model does not say."""
-    return has_model(result) and result.system.kind == "Hamiltonian"
+    return has_model(result) and "p" in result.system.error_variables
 
 
 def _partner(result: Result, i: int) -> int:

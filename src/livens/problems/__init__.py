@@ -13,7 +13,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +54,14 @@ def problem(name: str, *, summary: str, source: str) -> Callable[[Callable[..., 
 
 
 @functools.cache
-def _registry() -> dict[str, Entry]:
+def _discover() -> None:
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
+
+
+def _registry() -> dict[str, Entry]:
+    """All problems there are now: a user's own may be defined at any time."""
+    _discover()
     return dict(sorted(_entries.items()))
 
 
@@ -82,6 +87,32 @@ def load(name: str, *, h: float | None = None, t_end: float | None = None, **opt
         options[option] = _checked(option, value, found.options[option])
     built = found.build(**options)
     return dataclasses.replace(built, name=name, options=options, **changes)
+
+
+def split(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is an option of the problem, and what must then be a parameter of its model, such as ``door.mass``.
+
+    >>> split("simple-pendulum", {"l": 2.0, "door.mass": 5.0})
+    ({'l': 2.0}, {'door.mass': 5.0})
+    """
+    known = entry(name).options
+    options = {option: value for option, value in changes.items() if option in known}
+    return options, {option: value for option, value in changes.items() if option not in known}
+
+
+def with_parameters(name: str, changes: Mapping[str, Any]) -> tuple[Problem, dict[str, Any]]:
+    """A ready problem with changed options, and changed values of its model's parameters, which a run is to be given."""
+    options, parameters = split(name, changes)
+    found = load(name, **options)
+    own = found.system.parameters
+    for parameter in parameters:
+        if parameter not in own:
+            known = [*entry(name).options, *own]
+            raise InputError(
+                f"problem '{name}' has no option '{parameter}', and its model no such parameter"
+                f"{suggestion(parameter, known)}"
+            )
+    return found, parameters
 
 
 def _checked(option: str, value: Any, default: Any) -> Any:

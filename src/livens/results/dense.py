@@ -15,10 +15,10 @@ import numpy as np
 from scipy.interpolate import KroghInterpolator
 
 from livens import schemes
-from livens.engine.reference import ReferenceStepper
+from livens.engine.reference import ReferenceSolver
 from livens.errors import InputError, IntegrationError
-from livens.results.variables import VARIABLES
-from livens.schemes.step import StepEquations
+from livens.expressions.variables import VARIABLES
+from livens.schemes.step import FlatEquations
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -51,7 +51,7 @@ def at(result: Result, t: Any) -> Moment:
     names = [name for name in ("q", "v", "p", "x", "y") if name in result.stored]
     found: dict[str, np.ndarray] = {}
     if not scheme.fictive and result.facts.every == 1:
-        equations = scheme.equations(result.system, result.facts.dropped)
+        equations = scheme.equations(result.system, result.facts.dropped).flatten()
         if equations.inside is not None and set(_needed(equations)) <= set(result.stored):
             found = _within_steps(result, equations, flat)
     missing = [name for name in names if name not in found]
@@ -61,19 +61,19 @@ def at(result: Result, t: Any) -> Moment:
     return Moment(t=times, **{name: found[name].reshape(*shape, -1) for name in names})
 
 
-def _needed(equations: StepEquations) -> list[str]:
+def _needed(equations: FlatEquations) -> list[str]:
     return [name for name in equations.layout.sizes if name in VARIABLES]
 
 
-def inside_function(equations: StepEquations) -> tuple[ca.Function, list[str]]:
+def inside_function(equations: FlatEquations) -> tuple[ca.Function, list[str]]:
     """What the scheme's own formula gives within a step, as a function of (x, z, c, theta), and what it is of."""
     theta, parts = equations.inside
     return ca.Function("inside", [*equations.arguments, theta], list(parts.values())), list(parts)
 
 
-def _within_steps(result: Result, equations: StepEquations, times: np.ndarray) -> dict[str, np.ndarray]:
+def _within_steps(result: Result, equations: FlatEquations, times: np.ndarray) -> dict[str, np.ndarray]:
     inside, names = inside_function(equations)
-    stepper, k, rows = ReferenceStepper(equations), result.parameter_vector, result.t
+    stepper, k, rows = ReferenceSolver(equations), result.parameter_vector, result.t
     found = {name: np.empty((times.size, equations.layout.sizes[name])) for name in names}
     step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
     for n in np.unique(step_of):
@@ -87,7 +87,7 @@ def _within_steps(result: Result, equations: StepEquations, times: np.ndarray) -
 
 
 def _step_again(
-    result: Result, equations: StepEquations, stepper: ReferenceStepper, n: int, k: np.ndarray
+    result: Result, equations: FlatEquations, stepper: ReferenceSolver, n: int, k: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     layout = equations.layout
     z, end = (layout.vector({name: getattr(result, name)[i] for name in _needed(equations)}) for i in (n, n + 1))

@@ -14,11 +14,13 @@ import h5py
 import numpy as np
 
 from livens.errors import InputError
+from livens.expressions.variables import VARIABLES
 from livens.models.model import Model
 from livens.results import journal as atomic
-from livens.results.hdf5_writer import FORMAT, RunFile, checksum, locked, reason
-from livens.results.result import Facts, MissingVariableError, Record, Result, Statistics, Summary
-from livens.results.variables import VARIABLES
+from livens.results.checkpoint import from_arrays
+from livens.results.hdf5_writer import FORMAT, FORMATS, RunFile, checksum, locked, reason
+from livens.results.record import Facts, Record, Statistics, Summary
+from livens.results.result import MissingVariableError, Result
 
 T = TypeVar("T")
 
@@ -104,20 +106,21 @@ def _record(file: h5py.File) -> tuple[Record, int]:
     facts = content["facts"]
     for name in ("coordinates", "constraint_names", "dropped", "stored", "algebraic"):
         facts[name] = tuple(facts.get(name, ()))
-    checkpoint = {name: data[()] for name, data in stored.items() if name != "record"}
-    if checksum({name: np.asarray(value) for name, value in checkpoint.items()}) != content["checksum"]:
+    arrays = {name: data[()] for name, data in stored.items() if name != "record"}
+    if checksum({name: np.asarray(value) for name, value in arrays.items()}) != content["checksum"]:
         raise ValueError("the point from which its run can go on is not what was written")
     rows = int(content["rows"])
     if not set(facts["stored"]) <= set(VARIABLES) or {file[name].shape[0] for name in facts["stored"]} != {rows}:
         raise ValueError("its variables differ in length")
+    described = Facts(**facts)
     record = Record(
-        Facts(**facts),
+        described,
         Summary(**content["summary"]),
         Statistics(**content["statistics"]),
         status=str(content["status"]),
         message=str(content["message"]),
         events=content.get("events", []),
-        checkpoint=checkpoint,
+        checkpoint=from_arrays(arrays, described),
     )
     return record, rows
 
@@ -168,7 +171,7 @@ def _opened(path: Path) -> Iterator[h5py.File]:
         stack.enter_context(file)
         with _sound(path):
             version = file.attrs.get("format")
-        if version != FORMAT:
+        if version not in FORMATS:
             why = f"its format is {version!r}, not {FORMAT!r}" if version else "it does not say so in itself"
             raise InputError(f"'{path}' is not a result file of livens: {why}")
         yield file

@@ -15,16 +15,19 @@ import h5py
 import numpy as np
 
 from livens.errors import InputError, WriteError
+from livens.expressions.variables import VARIABLES, dimensions
 from livens.results import journal as atomic
-from livens.results.result import Facts, Record
-from livens.results.variables import VARIABLES, dimensions
+from livens.results.checkpoint import as_arrays
+from livens.results.record import Facts, Record
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover - no such locks on this system
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = "livens-run-2"
+#: Of files that are written, and of those that can be read.
+FORMAT = "livens-run-3"
+FORMATS = ("livens-run-2", FORMAT)
 #: Variables that mostly have one value, which then takes no room and no time.
 _MOSTLY: dict[str, Callable[[Facts], float]] = {
     "step_size": lambda facts: facts.h,
@@ -71,8 +74,10 @@ class RunFile:
         try:
             atomic.repair(descriptor)
             file = cls(path, None, descriptor, "r+")
-            if file._file["checkpoint/step"][()] != step:
+            group = file._file["checkpoint"]
+            if group["recorder.step" if "recorder.step" in group else "step"][()] != step:
                 raise OSError("another run has changed it in the meantime")
+            file._file.attrs["format"] = FORMAT
             file._data = {name: file._file[name] for name in dimensions() if name in file._file}
             file._rows = rows
             for data in file._data.values():
@@ -152,6 +157,12 @@ class RunFile:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def discard(self) -> None:
+        """Close a file that has not appeared under its name yet, and remove it."""
+        self.close()
+        if self._part is not None:
+            self._part.unlink(missing_ok=True)
+
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         try:
@@ -175,7 +186,7 @@ class RunFile:
     # -- what it says about itself ------------------------------------------------------------------------------------
     def _write_record(self, record: Record) -> None:
         group = self._file.require_group("checkpoint")
-        arrays = {name: np.asarray(value) for name, value in record.checkpoint.items()}
+        arrays = as_arrays(record.checkpoint)
         for name in [name for name in group if name not in arrays and name != "record"]:
             del group[name]
         for name, array in arrays.items():

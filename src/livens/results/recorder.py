@@ -1,28 +1,32 @@
-"""Keeps the rows of a run, in memory or in a file, and hands out the Result."""
+"""Keeps the rows of a run, in memory or in a file, and gives out the Result."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from livens.engine.steps import Carry, Steps
+from livens.expressions.layout import Layout
+from livens.expressions.variables import VARIABLES
 from livens.models.model import Model
-from livens.results.result import Facts, Record, Result
+from livens.results.record import Facts, Record
+from livens.results.result import Result
 
 if TYPE_CHECKING:
     from livens.results.hdf5_writer import RunFile
 
 #: Rows go to the file when they fill this many bytes.
 BYTES = 8_000_000
-#: A run can go on from where it was at most so many seconds ago, but bringing things to disk must not take more of the
-#: time than this share.
+#: A run can go on from where it was at most this many seconds ago, but bringing things to disk must not take more of
+#: the time than this share.
 SECONDS, SHARE = 1.0, 0.05
 #: Room for this many rows is made at first; it is doubled when needed.
 _ROWS = 1024
-#: So many columns are few.
-_FEW = 8
+#: Under this name the parts of the state are kept together.
+_STATE = "state"
 
 Rows = dict[str, np.ndarray]
 
@@ -30,18 +34,27 @@ Rows = dict[str, np.ndarray]
 class Recorder:
     """Stores every so many steps, and the last one in any case.
 
-    Rows of steps whose number `every` divides are regular. The last row may be another; a run that goes on later
-    leaves it out.
+    Rows of steps whose number `every` divides are regular. Those of the last steps, which belong to where the run ends,
+    may be others; a run that goes on later leaves them out.
     """
 
-    #: Step number of a row that belongs to no regular step.
-    IRREGULAR = -1
+    name = "recorder"
 
-    def __init__(
-        self, facts: Facts, file: RunFile | None = None, *, expected: int = _ROWS, regular_rows: int = 0
-    ) -> None:
+    def __init__(self, facts: Facts, layout: Layout, file: RunFile | None = None, *, expected: int = _ROWS) -> None:
         self._every, self._names = facts.every, facts.stored
-        self.regular_rows = regular_rows
+        #: The parts of the state that are kept stand side by side: where each is, and the columns of the state.
+        self._places: dict[str, slice] = {}
+        chosen: list[int] = []
+        for name in self._names:
+            if name in layout and name != "t":
+                part = layout[name]
+                self._places[name] = slice(len(chosen), len(chosen) + part.stop - part.start)
+                chosen += range(part.start, part.stop)
+        self._width = len(chosen)
+        side_by_side = chosen == list(range(len(chosen)))
+        self._columns: Any = slice(0, len(chosen)) if side_by_side else np.array(chosen, dtype=np.int64)
+        self._kept = (*(name for name in self._names if name not in self._places), _STATE)
+        self.regular_rows, self._step = 0, 0
         self._room: Rows = {}
         self._used = 0
         self._expected = expected
@@ -49,41 +62,89 @@ class Recorder:
         self._file = file
         self._next_commit = 0.0
 
-    def add(self, rows: Rows, numbers: np.ndarray) -> None:
-        """Take the rows of steps with consecutive numbers; the arrays may be overwritten afterwards."""
-        if not len(numbers):
+    # -- as a listener ------------------------------------------------------------------------------------------------
+    def begin(self, carry: Carry) -> None:
+        """The initial state is the first row."""
+        zero, t = np.zeros(1), np.array([carry.t])
+        self._add(self._rows(t, zero, carry.z[None, :], np.zeros(1, dtype=np.int64), zero), 0)
+
+    def look(self, steps: Steps, regular: bool = True) -> None:
+        """Take the rows of the next steps; the arrays may be overwritten afterwards."""
+        if not steps.taken:
             return
-        rows = {name: rows[name] for name in self._names}
-        first = len(numbers) if numbers[0] == self.IRREGULAR else int(-numbers[0] % self._every)
-        kept = {name: array[first :: self._every] for name, array in rows.items()}
-        count = len(kept["t"])
-        self._store(kept, count)
-        self.regular_rows += count
-        last_kept = count and first + (count - 1) * self._every == len(numbers) - 1
+        rows = self._rows(steps.t, steps.sizes, steps.Z, steps.iterations, steps.fictive)
+        if regular:
+            self._add(rows, self._step + 1)
+            self._step += steps.taken
+        else:
+            if self._every == 1:
+                self._store_tail()
+                self._store({name: array[:-1] for name, array in rows.items()}, steps.taken - 1)
+            self._tail = {name: array[-1:].copy() for name, array in rows.items()}
+
+    def keep_tail(self) -> None:
+        """What was the last row counts as a regular one from now on: the run may go on from there."""
+        if self._store_tail():
+            self.regular_rows += 1
+
+    def state(self) -> dict[str, Any]:
+        return {"rows": self.regular_rows, "step": self._step}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        self.regular_rows, self._step = int(stored["rows"]), int(stored["step"])
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+    def _rows(
+        self, t: np.ndarray, sizes: np.ndarray, Z: np.ndarray, iterations: np.ndarray, fictive: np.ndarray | None
+    ) -> Rows:
+        given = {"t": t, "step_size": sizes, "newton_iterations": iterations, "fictive_time": fictive, _STATE: Z}
+        return {name: given[name] for name in self._kept}  # type: ignore[misc]  # without fictive time, it is not kept
+
+    def _add(self, rows: Rows, number: int) -> None:
+        """Rows of steps with consecutive numbers, of which the first is given."""
+        every = self._every
+        first, total = -number % every, len(rows["t"])
+        count = (total - first + every - 1) // every if total > first else 0
+        if count:
+            self._store(rows if every == 1 else {name: array[first::every] for name, array in rows.items()}, count)
+            self.regular_rows += count
+        last_kept = count and first + (count - 1) * every == total - 1
         self._tail = None if last_kept else {name: array[-1:].copy() for name, array in rows.items()}
 
     def _store(self, rows: Rows, count: int) -> None:
-        if not self._room or self._used + count > len(self._room["t"]):
-            self._make_room(rows, self._used + count)
+        first, last = self._used, self._used + count
+        if not self._room or last > len(self._room["t"]):
+            self._make_room(last)
         for name, array in rows.items():
-            _copy(array, self._room[name][self._used : self._used + count])
-        self._used += count
+            self._room[name][first:last] = array[:, self._columns] if name == _STATE else array
+        self._used = last
 
-    def _make_room(self, rows: Rows, needed: int) -> None:
+    def _store_tail(self) -> bool:
+        """Store the row that was kept back, if there is one."""
+        tail, self._tail = self._tail, None
+        if tail is not None:
+            self._store(tail, 1)
+        return tail is not None
+
+    def _make_room(self, needed: int) -> None:
         size = max(needed, 2 * self._used, _ROWS if self._file else self._expected)
-        # one piece of memory for all variables: large pieces come in large pages, which are there sooner
-        widths = {name: int(np.prod(array.shape[1:])) for name, array in rows.items()}
-        flat, first, room = np.empty(size * sum(widths.values())), 0, {}
-        for name, array in rows.items():
-            part = flat[first : first + size * widths[name]].view(array.dtype)
-            room[name] = part.reshape(size, *array.shape[1:])
-            first += part.size
+        shapes = {name: (size, self._width) if name == _STATE else (size,) for name in self._kept}
+        kinds = {"newton_iterations": np.int64}
+        room: Rows = {name: np.empty(shape, dtype=kinds.get(name, float)) for name, shape in shapes.items()}
         for name, old in self._room.items():
             room[name][: self._used] = old[: self._used]
         self._room = room
 
     def _taken(self) -> Rows:
-        return {name: self._room[name][: self._used] for name in self._names}
+        """The rows so far by variable; those of the state are columns of one array."""
+        found = {}
+        for name in self._names:
+            if name in self._places:
+                columns = self._room[_STATE][: self._used, self._places[name]]
+                found[name] = columns if VARIABLES[name].axis else columns[:, 0]
+            else:
+                found[name] = self._room[name][: self._used]
+        return found
 
     # -- to the file --------------------------------------------------------------------------------------------------
     def save_now_and_then(self, record: Callable[[], Record]) -> None:
@@ -106,8 +167,7 @@ class Recorder:
 
     def finish(self, record: Record, system: Model) -> Result:
         """The run is over, one way or another."""
-        if self._tail is not None:
-            self._store(self._tail, 1)
+        self._store_tail()
         if self._file is None:
             return Result(self._taken(), record, system=system)
         self._write()
@@ -126,11 +186,7 @@ class Recorder:
         if self._file is not None:
             self._file.close()
 
-
-def _copy(source: np.ndarray, target: np.ndarray) -> None:
-    """Column by column if there are few: NumPy's loop over the rows costs more than copying two or three numbers."""
-    if source.ndim == 2 and source.shape[1] <= _FEW:
-        for j in range(source.shape[1]):
-            target[:, j] = source[:, j]
-    else:
-        target[...] = source
+    def discard(self) -> None:
+        """The run did not begin: there is to be no file."""
+        if self._file is not None:
+            self._file.discard()

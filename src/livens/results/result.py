@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,9 @@ import numpy as np
 
 import livens
 from livens.errors import InputError, suggestion
+from livens.expressions.variables import dimensions
 from livens.models.model import Model
-from livens.results.variables import VARIABLES, dimensions
+from livens.results.record import Facts, Occurrence, Record, Statistics, Summary
 
 if TYPE_CHECKING:
     import xarray
@@ -28,78 +28,6 @@ class MissingVariableError(InputError):
 
     def __init__(self, name: str, stored: Iterable[str]) -> None:
         super().__init__(f"the run did not store '{name}', only {', '.join(stored)} (see the argument store)")
-
-
-@dataclass
-class Facts:
-    """How a run was made: all that is needed to make it again."""
-
-    scheme: str
-    h: float
-    t0: float
-    t_end: float
-    every: int
-    coordinates: tuple[str, ...]
-    constraint_names: tuple[str, ...]
-    parameters: dict[str, Any]
-    problem: str | None = None
-    problem_options: dict[str, Any] = field(default_factory=dict)
-    model: str = ""  # a fingerprint of the step's equations
-    tier: str = "fused"
-    dropped: tuple[int, ...] = ()
-    stored: tuple[str, ...] = tuple(VARIABLES)
-    compress: bool = False
-    bodies: dict[str, list[str]] = field(default_factory=dict)  # named bodies and their coordinates
-    algebraic: tuple[str, ...] = ()  # names of algebraic variables
-    control: dict[str, Any] = field(default_factory=dict)  # of the step size; nothing if steps are equal
-    made: dict[str, Any] = field(default_factory=dict)  # when, with which versions, and how to make it again
-
-
-@dataclass
-class Summary:
-    """What was conserved, over every step and not only the stored ones. Energies and momenta are relative."""
-
-    energy: str  # which energy is meant
-    max_energy_drift: float = 0.0
-    max_energy_increment: float = 0.0
-    max_constraint: float = 0.0
-    max_velocity_constraint: float = 0.0
-    momentum_drift: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass
-class Statistics:
-    """What a run cost."""
-
-    steps: int = 0
-    newton_iterations: int = 0
-    wall_s: float = 0.0
-    compile_s: float = 0.0
-    repivots: int = 0
-    reference_steps: int = 0
-    rejected: int = 0  # steps tried that were too long
-
-
-@dataclass
-class Record:
-    """All there is to say about a run besides its trajectory."""
-
-    facts: Facts
-    summary: Summary
-    statistics: Statistics
-    status: str  # "complete", "failed", "interrupted" or "running" (a file whose run was killed)
-    message: str = ""
-    checkpoint: dict[str, Any] = field(default_factory=dict)  # from where, and with what, the run can go on
-    events: list[dict[str, Any]] = field(default_factory=list)  # that happened, in the order of time
-
-
-@dataclass(frozen=True)
-class Occurrence:
-    """An event that happened: which one, when, and the state there."""
-
-    name: str
-    t: float
-    state: dict[str, list[float]]
 
 
 class _Variable:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from livens.engine.controlled import Control
+from livens.engine.loop import Control
 from livens.errors import InputError
-
-if TYPE_CHECKING:
-    from livens.schemes.base import Scheme
+from livens.schemes.base import Scheme
 
 
 @dataclass(frozen=True)
@@ -71,6 +68,12 @@ class StepControl:
         """As the engine takes it, for a run whose first step is h."""
         largest = h if math.isinf(self.largest) and not self.tolerance else self.largest
         return Control(
-            self.smallest, largest, self.decrease, self.increase, self.patience, self.tolerance * self.floor,
-            self.tolerance, scheme.estimate_order,
-        )  # fmt: skip
+            float(self.smallest),
+            float(largest),
+            float(self.decrease),
+            float(self.increase),
+            int(self.patience),
+            float(self.tolerance * self.floor),
+            float(self.tolerance),
+            int(scheme.estimate_order),
+        )

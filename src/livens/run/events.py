@@ -10,14 +10,13 @@ import casadi as ca
 import numpy as np
 from scipy.optimize import brentq
 
-from livens.engine.stepper import Steps
-from livens.engine.table import kernel_of, tabulate
+from livens.engine.compiled import CompiledStep
+from livens.engine.steps import Carry, Steps
+from livens.engine.table import Table
 from livens.errors import InputError
-from livens.models import observable as own_observable
-from livens.models.model import Model
+from livens.models import observable
 from livens.results.dense import inside_function, polynomial
-from livens.results.result import Occurrence
-from livens.schemes.step import StepEquations
+from livens.results.record import Occurrence
 
 
 @dataclass(frozen=True)
@@ -55,14 +54,17 @@ def _never_called() -> None:
 class Watch:
     """Looks for events in the steps of a run."""
 
-    def __init__(self, events: Sequence[Event], model: Model, equations: StepEquations, k: np.ndarray) -> None:
+    name = "events"
+
+    def __init__(self, events: Sequence[Event], compiled: CompiledStep, k: np.ndarray) -> None:
         if not isinstance(events, Sequence) or not all(isinstance(event, Event) for event in events):
             raise InputError(f"events must be a list of lv.Event, got {events!r}")
-        self._events, self._k, self._layout = list(events), k, equations.layout
-        self._view, self._model = model.view, model
+        model = compiled.model
+        self._events, self._k, self._layout = list(events), k, compiled.layout
+        self._view = model.view
         columns = []
         for i, event in enumerate(self._events):
-            column, shape = own_observable.read(model, event.function)
+            column, shape = observable.read(model, event.function)
             if shape != ():
                 raise InputError(f"the function of event {event.name or i} must return one number")
             columns.append(column)
@@ -71,25 +73,23 @@ class Watch:
         columns += [ca.SX(guard) for guard in model.guards.values()]
         self._events += [Event(_never_called, name=name, terminal=True) for name in model.guards]
         column = ca.densify(ca.vertcat(*columns))
-        self._kernel, self._function = kernel_of(model, column), model.view.function(column)
-        self._inside = inside_function(equations) if equations.inside is not None else None
-        self._last: tuple[float, np.ndarray, np.ndarray] | None = None
+        self._table, self._function = Table(model, column), model.view.function(column)
+        inside = compiled.flat.inside
+        self._inside = inside_function(compiled.flat) if inside is not None else None
+        self._before: np.ndarray | None = None
 
-    def begin(self, t: float, z: np.ndarray) -> None:
+    def begin(self, carry: Carry) -> None:
         """From where to look."""
-        self._last = t, z.copy(), self._values(np.array([t]), z[None, :])[0]
+        self._before = self._table(np.array([carry.t]), carry.z[None, :], self._k)[0]
 
-    def _values(self, t: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        return tabulate(self._kernel, len(self._events), t, Z, self._k)
-
-    def look(self, t: np.ndarray, steps: Steps, c: np.ndarray) -> list[tuple[int, Occurrence, bool]]:
+    def found(self, steps: Steps) -> list[tuple[int, Occurrence, bool]]:
         """Events in these steps, in the order of time: (step it happened in, event, whether the run is to end)."""
-        assert self._last is not None
-        if not len(t):
+        assert self._before is not None
+        if not steps.taken:
             return []
-        t_before, z_before, g_before = self._last
-        values = np.vstack([g_before, self._values(t, steps.Z)])
-        times, Z = np.concatenate([[t_before], t]), np.vstack([z_before, steps.Z])
+        before = steps.before
+        values = np.vstack([self._before, self._table(steps.t, steps.Z, self._k)])
+        times, Z = np.concatenate([[before.t], steps.t]), np.vstack([before.z, steps.Z])
         found = []
         for i, event in enumerate(self._events):
             g = values[:, i]
@@ -97,12 +97,12 @@ class Watch:
                 (g[:-1] > 0) & (g[1:] <= 0) & (event.direction <= 0)
             )
             for s in np.flatnonzero(crossed):
-                state = self._between(times[s : s + 2], Z[s : s + 2], steps.X[s], c)
+                state = self._between(times[s : s + 2], Z[s : s + 2], steps.X[s])
                 theta = self._root(i, times[s : s + 2], state, g[s : s + 2])
                 when = float(times[s] + theta * (times[s + 1] - times[s]))
                 parts = {name: value.tolist() for name, value in state(theta).items()}
                 found.append((int(s), Occurrence(event.name or f"event {i}", when, parts), event.terminal))
-        self._last = float(t[-1]), Z[-1].copy(), values[-1]
+        self._before = values[-1]
         return sorted(found, key=lambda item: item[1].t)
 
     def _root(self, i: int, t: np.ndarray, state: Callable[[float], dict[str, np.ndarray]], g: np.ndarray) -> float:
@@ -114,15 +114,13 @@ class Watch:
 
         return 1.0 if g[1] == 0 else float(brentq(value, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
 
-    def _between(
-        self, t: np.ndarray, Z: np.ndarray, x: np.ndarray, c: np.ndarray
-    ) -> Callable[[float], dict[str, np.ndarray]]:
+    def _between(self, t: np.ndarray, Z: np.ndarray, x: np.ndarray) -> Callable[[float], dict[str, np.ndarray]]:
         """The parts of the state within a step: by the scheme's own formula, else by a cubic through both ends."""
         names, h = list(self._view.symbols), t[1] - t[0]
         ends = {name: Z[:, self._layout[name]] for name in names}
         slopes = {"q": ends["v"]} if "v" in ends else {}
         cubic = {name: polynomial(np.array([0.0, h]), ends[name], slopes.get(name)) for name in names}
-        here = np.concatenate([[h, t[0]], c[2:]])
+        here = np.concatenate([[h, t[0]], self._k])
 
         def state(theta: float) -> dict[str, np.ndarray]:
             parts = {name: np.ravel(cubic[name](np.array([theta * h]))) for name in names}

@@ -8,62 +8,76 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.engine.table import kernel_of, tabulate
-from livens.expressions.layout import Layout
+from livens.engine.compiled import CompiledStep
+from livens.engine.fold import fold
+from livens.engine.steps import Carry, Steps
+from livens.engine.table import Table
 from livens.models.model import Model
-from livens.results.result import Summary
-from livens.schemes.base import Scheme
+from livens.results.record import Summary
 
 
-@functools.lru_cache(maxsize=64)
-def _kernel(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[int, int]:
-    columns = [model.view.expression(energy) if energy else ca.SX(0), ca.SX(model.magnitude())]
-    columns += [ca.norm_inf(g) if g.numel() else ca.SX(0) for g in model.watched_constraints()]
-    columns += [model.view.expression(name) for name in momenta]
-    column = ca.densify(ca.vertcat(*columns))
-    return kernel_of(model, column), column.numel()
+@functools.lru_cache(maxsize=32)
+def _tables(digest: str) -> dict[Any, Any]:
+    """What was made for models of this content, by what it was made for."""
+    return {}
 
 
-class Monitor:
+def _table(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Table, np.ndarray]:
+    """Energy, its magnitude, both levels of constraints and the momenta of a state; the sizes of the momenta."""
+    known = _tables(model.digest)
+    if (energy, momenta) not in known:
+        view = model.view
+        columns = [view.expression(energy) if energy else ca.SX(0), ca.SX(model.magnitude())]
+        columns += [ca.norm_inf(g) if g.numel() else ca.SX(0) for g in model.watched_constraints()]
+        parts = [view.expression(name) for name in momenta]
+        sizes = np.array([int(part.numel()) for part in parts], dtype=np.int64)
+        known[energy, momenta] = Table(model, ca.vertcat(*columns, *parts)), sizes
+    return known[energy, momenta]
+
+
+def _conserved(model: Model, k: np.ndarray) -> tuple[str, ...]:
+    """Those of the model's symmetries that the motion with these parameters really has."""
+    if not model.symmetries:
+        return ()
+    known, key = _tables(model.digest), ("conserved", k.tobytes())
+    if key not in known:
+        known[key] = tuple(name for name in model.symmetries if model.conserves(name, k))
+    return known[key]
+
+
+class Extremes:
     """Keeps the largest deviations of a run. Its numbers can be stored and taken up again."""
 
-    def __init__(self, model: Model, scheme: Scheme, k: np.ndarray, layout: Layout) -> None:
-        self._k, self._layout = k, layout
-        self.energy = model.watched_energy(scheme.conserves)
-        self.momenta = tuple(name for name in model.symmetries if model.conserves(name, k))
-        self._kernel, self._width = _kernel(model, self.energy, self.momenta)
-        self._sizes = [int(model.view.expression(name).numel()) for name in self.momenta]
+    name = "extremes"
+
+    def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
+        model, self._k = compiled.model, k
+        self.energy = model.watched_energy(compiled.scheme.conserves)
+        self.momenta = _conserved(model, k)
+        self._table, self._sizes = _table(model, self.energy, self.momenta)
+        layout = compiled.layout
+        self._supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
         self._first: np.ndarray | None = None
-        self._last_energy = 0.0
+        self._last = np.zeros(1)  # the last energy
         # largest so far: drift, increment, kinetic energy, |g|, |G v|, momentum drift and size of each momentum
         self._largest = np.zeros(5 + 2 * len(self.momenta))
 
-    def look(self, t: np.ndarray, Z: np.ndarray) -> None:
+    def begin(self, carry: Carry) -> None:
+        self._take(np.array([carry.t]), carry.z[None, :])
+
+    def look(self, steps: Steps, regular: bool = True) -> None:
         """Take states into account, in the order of time."""
-        if not len(t):
-            return
-        table = tabulate(self._kernel, self._width, t, Z, self._k)
+        if steps.taken:
+            self._take(steps.t, steps.Z)
+
+    def _take(self, t: np.ndarray, Z: np.ndarray) -> None:
+        table = self._table(t, Z, self._k)
         # energy that came in or went out through forces and dissipation is not drift
-        energy = table[:, 0]
-        if "supplied_energy" in self._layout:
-            supplied, dissipated = (Z[:, self._layout[name].start] for name in ("supplied_energy", "dissipated_energy"))
-            energy = energy - (supplied - dissipated)
+        exchanged = np.zeros(len(t)) if self._supplied < 0 else Z[:, self._supplied] - Z[:, self._supplied + 1]
         if self._first is None:
             self._first = table[0].copy()
-            self._last_energy = energy[0]
-        largest = [
-            np.abs(energy - self._first[0]).max(),
-            np.abs(np.diff(energy, prepend=self._last_energy)).max(),
-            *np.abs(table[:, 1:4]).max(axis=0),
-        ]
-        self._last_energy = energy[-1]
-        column = 4
-        for size in self._sizes:
-            momentum, first = table[:, column : column + size], self._first[column : column + size]
-            largest.append(np.linalg.norm(momentum - first, axis=1).max())
-            largest.append(np.linalg.norm(momentum, axis=1).max())
-            column += size
-        self._largest = np.fmax(self._largest, largest)
+            self._last[0] = table[0, 0] - exchanged[0]
+        fold(table, exchanged, self._first, self._last, self._largest, self._sizes)
 
     def summary(self) -> Summary:
         """Energy relative to its initial value (to the largest kinetic energy where that is nearly zero)."""
@@ -85,9 +99,9 @@ class Monitor:
 
     def state(self) -> dict[str, Any]:
         first = self._first if self._first is not None else np.zeros(0)
-        return {"monitor_first": first, "monitor_last": self._last_energy, "monitor_largest": self._largest}
+        return {"first": first, "last": float(self._last[0]), "largest": self._largest}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        self._first = np.array(stored["monitor_first"])
-        self._last_energy = float(stored["monitor_last"])
-        self._largest = np.array(stored["monitor_largest"])
+        self._first = np.array(stored["first"])
+        self._last = np.array([float(stored["last"])])
+        self._largest = np.array(stored["largest"])

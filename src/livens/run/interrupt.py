@@ -9,16 +9,19 @@ from typing import Any
 
 
 class Interrupt:
-    """While this context is open, the first Ctrl-C only sets `seen`; the second acts as usual."""
+    """Once armed, and while this context is open, the first Ctrl-C only sets `seen`; the second acts as usual."""
 
     def __init__(self) -> None:
         self.seen = False
         self._before: Any = None
 
     def __enter__(self) -> Interrupt:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._note)
         return self
+
+    def arm(self) -> None:
+        """From now on Ctrl-C is noted; in threads other than the main one it does not arrive."""
+        if self._before is None and not self.seen and threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.seen = True

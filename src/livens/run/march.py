@@ -2,47 +2,55 @@
 
 from __future__ import annotations
 
-import dataclasses
+import math
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from livens.engine.controlled import ControlledStepper
-from livens.engine.stepper import Carry, Limit, Stepper, Steps, Trouble
-from livens.run.plan import Task
+from livens.engine.loop import Policy, flow
+from livens.engine.steps import Carry, Stepper, Steps, Trouble
+from livens.expressions.layout import Layout
+from livens.run.plan import Plan
 
-#: The last step of a fictive time is shortened by at most so many trials, until its end is this close to where the run
-#: is to end, relative to the time it takes.
+#: The last step of a fictive time is shortened by at most this many trials, until its end is this close to where the
+#: run is to end, relative to the time it takes.
 _TRIALS, _CLOSE = 60, 1e-13
+#: Equal steps have no flow of sizes.
+_NO_FLOW = flow(0.0)
 
 
-class Pace(Protocol):
-    """Steps, and the times they end at."""
+class March(Protocol):
+    """Steps, one chunk after the other, up to the last ones, which end where the user said."""
 
-    step: int  # taken so far
-    t: float  # reached so far
+    step: int  # regular steps taken so far
 
-    def begin(self, t: float) -> None:
-        """At the start of the run."""
-
-    def over(self) -> bool:
+    def over(self, carry: Carry) -> bool:
         """Whether no more regular step is to be taken."""
         ...
 
-    def progress(self) -> tuple[int, int, str]:
+    def progress(self, carry: Carry) -> tuple[int, int, str]:
         """How much of the run is done, of how much, and what is counted."""
         ...
 
-    def take(self, stepper: Stepper, carry: Carry, c: np.ndarray, most: int) -> tuple[Steps, np.ndarray, np.ndarray]:
-        """The next steps, at most so many; the times they end at, and their sizes."""
+    def take(self, stepper: Stepper, carry: Carry, most: int) -> Steps:
+        """The next regular steps, at most this many."""
         ...
 
-    def rest(self) -> float:
-        """The size of the shorter step that is left to where the user said; 0 if there is none."""
+    def last(self, stepper: Stepper, carry: Carry) -> Steps | None:
+        """What is left to where the user said: steps that a longer run would not take. None if nothing is."""
         ...
 
-    def shortened(self, stepper: Stepper, carry: Carry, c: np.ndarray, t: float, until: float) -> Steps:
-        """One step from t, shorter than usual, that ends at a given time."""
+    def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
+        """One step, shorter than usual, that ends at a given time."""
+        ...
+
+    def rebase(self, carry: Carry) -> None:
+        """Steps are counted from here on: a shortened step has left the places where they would have ended."""
+        ...
+
+    def back(self, steps: Steps, taken: int) -> None:
+        """Only the first of the steps that were just taken count."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -51,167 +59,192 @@ class Pace(Protocol):
 
     def restore(self, stored: dict[str, Any]) -> None:
         """Go on from there."""
+        ...
 
 
 class EqualSteps:
     """Steps of size h; the last one is shorter if h does not divide the time span."""
 
-    def __init__(self, task: Task) -> None:
-        self.task, self.step, self.t = task, 0, task.t0
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self.step = plan, 0
+        self._origin, self._counted = plan.t0, 0  # the time from which steps are counted, and how many there were
 
-    def begin(self, t: float) -> None:
-        self.t = t
+    @property
+    def _steps(self) -> int:
+        """Whole steps from the origin to the end."""
+        return math.floor((self._plan.t_end - self._origin) / self._plan.h * (1 + 1e-12) + 1e-9)
 
-    def over(self) -> bool:
-        return self.step >= self.task.steps
+    def over(self, carry: Carry) -> bool:
+        return self._counted >= self._steps
 
-    def progress(self) -> tuple[int, int, str]:
-        return self.step, self.task.steps, "steps"
+    def progress(self, carry: Carry) -> tuple[int, int, str]:
+        return self.step, self.step + self._steps - self._counted, "steps"
 
-    def take(self, stepper: Stepper, carry: Carry, c: np.ndarray, most: int) -> tuple[Steps, np.ndarray, np.ndarray]:
-        task = self.task
-        count = min(most, task.steps - self.step)
-        steps = stepper.advance(carry, count, self.step, task.h, task.t0, c)
-        t = task.t0 + np.arange(self.step + 1, self.step + steps.taken + 1) * task.h
+    def take(self, stepper: Stepper, carry: Carry, most: int) -> Steps:
+        policy = _policy(self._plan.h, self._origin, self._counted)
+        steps = stepper.advance(carry, min(most, self._steps - self._counted), policy, _NO_FLOW)
+        self._counted += steps.taken
         self.step += steps.taken
-        self.t = task.t0 + self.step * task.h
-        return steps, t, np.full(steps.taken, task.h)
+        return steps
 
-    def rest(self) -> float:
-        return self.task.last_h
+    def last(self, stepper: Stepper, carry: Carry) -> Steps | None:
+        rest = (self._plan.t_end - self._origin) - self._steps * self._plan.h
+        return self._one(stepper, carry, rest, self._plan.t_end) if rest > 1e-9 * self._plan.h else None
 
-    def shortened(self, stepper: Stepper, carry: Carry, c: np.ndarray, t: float, until: float) -> Steps:
-        size = self.task.last_h if until == self.task.t_end else until - t
-        return stepper.advance(carry, 1, 0, size, t, c)
+    def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
+        return self._one(stepper, carry, until - carry.t, until)
+
+    def _one(self, stepper: Stepper, carry: Carry, size: float, until: float) -> Steps:
+        return _ending(stepper.advance(carry, 1, _policy(size, carry.t, 0), _NO_FLOW), until)
+
+    def rebase(self, carry: Carry) -> None:
+        self._origin, self._counted = carry.t, 0
+
+    def back(self, steps: Steps, taken: int) -> None:
+        self._counted -= steps.taken - taken
+        self.step -= steps.taken - taken
 
     def state(self) -> dict[str, Any]:
-        return {"step": self.step}
+        return {"step": self.step, "origin": self._origin, "counted": self._counted}
 
     def restore(self, stored: dict[str, Any]) -> None:
         self.step = int(stored["step"])
-        self.t = self.task.t0 + self.step * self.task.h
+        self._origin = float(stored.get("origin", self._plan.t0))
+        self._counted = int(stored.get("counted", self.step))
 
 
 class FictiveSteps:
-    """Steps of size h in a fictive time; time itself is part of the state."""
+    """Steps of size h in a fictive time; time itself is an entry of the state."""
 
-    def __init__(self, task: Task, entry: int) -> None:
-        self.task, self.step, self.t = task, 0, task.t0
-        self._entry, self._reached = entry, False
+    def __init__(self, plan: Plan, entry: int) -> None:
+        self._plan, self.step, self._entry, self._reached = plan, 0, entry, False
 
-    def begin(self, t: float) -> None:
-        self.t = t
-
-    def over(self) -> bool:
+    def over(self, carry: Carry) -> bool:
         return self._reached
 
-    def progress(self) -> tuple[int, int, str]:
-        return _percent(self.t, self.task)
+    def progress(self, carry: Carry) -> tuple[int, int, str]:
+        return _percent(carry.t, self._plan)
 
-    def take(self, stepper: Stepper, carry: Carry, c: np.ndarray, most: int) -> tuple[Steps, np.ndarray, np.ndarray]:
-        task = self.task
-        limit = Limit(self._entry, task.t_end)
-        steps = stepper.advance(carry, most, self.step, task.h, 0.0, c, limit)
-        t = steps.Z[:, self._entry].copy()
-        sizes = np.diff(t, prepend=self.t)
-        if not np.all(sizes > 0):  # a NaN is not greater either
-            steps = _until(steps, int(np.argmin(sizes > 0)), carry)
-            t, sizes = t[: steps.taken], sizes[: steps.taken]
+    def take(self, stepper: Stepper, carry: Carry, most: int) -> Steps:
+        policy = _policy(self._plan.h, 0.0, self.step, self._entry, self._plan.t_end)
+        steps = stepper.advance(carry, most, policy, _NO_FLOW)
+        steps = replace(steps, fictive=np.arange(self.step + 1, self.step + steps.taken + 1) * self._plan.h)
+        if not np.all(steps.sizes > 0):  # a NaN is not greater either
+            why = "time does not go on, as the scaling function is not positive any more"
+            steps = steps.until(int(np.argmin(steps.sizes > 0)), Trouble(0.0, 0.0, "time", why, self._plan.h))
         self.step += steps.taken
-        self.t = float(t[-1]) if len(t) else self.t
         self._reached = steps.reached
-        return steps, t, sizes
+        return steps
 
-    def rest(self) -> float:
-        rest = self.task.t_end - self.t
-        return rest if rest > 1e-9 * max(abs(self.task.t_end), self.task.h) else 0.0
+    def last(self, stepper: Stepper, carry: Carry) -> Steps | None:
+        rest = self._plan.t_end - carry.t
+        enough = rest > 1e-9 * max(abs(self._plan.t_end), self._plan.h)
+        return self.shortened(stepper, carry, self._plan.t_end) if enough else None
 
-    def shortened(self, stepper: Stepper, carry: Carry, c: np.ndarray, t: float, until: float) -> Steps:
+    def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
         """By the rule of false position (Illinois) for the size of the step in fictive time."""
-        rest = until - t
-        low, high, short, beyond = 0.0, self.task.h, -rest, 0.0
+        rest = until - carry.t
+        low, high, short, beyond = 0.0, self._plan.h, -rest, 0.0
         for _ in range(_TRIALS):
             size = (low * beyond - high * short) / (beyond - short) if beyond else high
-            steps = stepper.advance(carry, 1, 0, size, self.step * self.task.h, c)
+            policy = _policy(size, self.step * self._plan.h, 0, self._entry, np.inf)
+            steps = stepper.advance(carry, 1, policy, _NO_FLOW)
             if steps.trouble is not None:
-                break
-            gap = float(steps.Z[0, self._entry]) - until
+                return steps
+            gap = float(steps.t[0]) - until
             if abs(gap) <= _CLOSE * max(abs(until), rest):
                 break
             if gap < 0:
                 low, short, beyond = size, gap, beyond / 2
             else:
                 high, beyond, short = size, gap, short / 2 if beyond else short
-        return steps
+        tau = np.array([self.step * self._plan.h + size])
+        return replace(_ending(steps, until), sizes=np.array([rest]), fictive=tau)
+
+    def rebase(self, carry: Carry) -> None:
+        """Fictive time is counted in whole steps; where they begin in time is in the state."""
+        self._reached = False
+
+    def back(self, steps: Steps, taken: int) -> None:
+        self.step -= steps.taken - taken
 
     def state(self) -> dict[str, Any]:
-        return {"step": self.step, "time": self.t}
+        return {"step": self.step}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        self.step, self.t = int(stored["step"]), float(stored["time"])
+        self.step = int(stored["step"])
 
 
 class ControlledSteps:
-    """Steps whose size is controlled; the last one ends where the user said."""
+    """Steps whose size is controlled; the last ones end where the user said."""
 
-    def __init__(self, task: Task) -> None:
-        self.task, self.step, self.t = task, 0, task.t0
-        self._reached = False
-        self._flow: np.ndarray | None = None
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self.step, self._reached = plan, 0, False
+        self._flow = flow(plan.h)
+        self._before = self._flow.copy()  # of the chunk that was taken last
 
-    def begin(self, t: float) -> None:
-        self.t = t
-
-    def over(self) -> bool:
+    def over(self, carry: Carry) -> bool:
         return self._reached
 
-    def progress(self) -> tuple[int, int, str]:
-        return _percent(self.t, self.task)
+    def progress(self, carry: Carry) -> tuple[int, int, str]:
+        return _percent(carry.t, self._plan)
 
-    def take(self, stepper: Stepper, carry: Carry, c: np.ndarray, most: int) -> tuple[Steps, np.ndarray, np.ndarray]:
-        assert isinstance(stepper, ControlledStepper)
-        if self._flow is None:
-            self._flow = stepper.flow(self.task.h)
-        steps = stepper.go_on(carry, most, self.t, c, self._flow)
-        assert steps.t is not None
-        sizes = np.diff(steps.t, prepend=self.t)
+    def _policy(self, t_end: float, to_the_end: bool) -> Policy:
+        return Policy(True, self._plan.h, 0.0, 0, -1, np.inf, t_end, to_the_end)
+
+    def take(self, stepper: Stepper, carry: Carry, most: int) -> Steps:
+        self._before = self._flow.copy()
+        steps = stepper.advance(carry, most, self._policy(self._plan.t_end, False), self._flow)
         self.step += steps.taken
-        self.t = float(steps.t[-1]) if steps.taken else self.t
         self._reached = steps.reached
-        return steps, steps.t, sizes
+        return steps
 
-    def rest(self) -> float:
-        return 0.0
+    def last(self, stepper: Stepper, carry: Carry) -> Steps | None:
+        """The last step may fail and be shortened, so it may take some; the flow of a longer run is not touched."""
+        if carry.t >= self._plan.t_end:
+            return None
+        most = self._plan.control.most_steps - self.step if self._plan.control and self._plan.control.most_steps else 0
+        return stepper.advance(carry, most or 4096, self._policy(self._plan.t_end, True), self._flow.copy())
 
-    def shortened(self, stepper: Stepper, carry: Carry, c: np.ndarray, t: float, until: float) -> Steps:
-        return stepper.advance(carry, 1, 0, until - t, t, c)
+    def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
+        return _ending(stepper.advance(carry, 1, _policy(until - carry.t, carry.t, 0), self._flow), until)
+
+    def rebase(self, carry: Carry) -> None:
+        """The next step is of the size that was meant to be the next; its predictor begins anew."""
+        self._flow["equal"], self._reached = 0.0, False
+
+    def back(self, steps: Steps, taken: int) -> None:
+        self.step -= steps.taken - taken
+        self._flow = self._before
+        if taken:
+            self._flow["size"] = self._flow["last"] = steps.sizes[taken - 1]
 
     def state(self) -> dict[str, Any]:
-        flow = np.zeros(0) if self._flow is None else self._flow
-        return {"step": self.step, "time": self.t, "flow": flow}
+        return {"step": self.step, "flow": self._flow.view("f8")}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        self.step, self.t = int(stored["step"]), float(stored["time"])
-        self._flow = np.array(stored["flow"]) if np.size(stored["flow"]) else None
+        self.step = int(stored["step"])
+        if np.size(stored["flow"]):
+            self._flow = np.array(stored["flow"], dtype=float).view(self._flow.dtype)
 
 
-def _until(steps: Steps, taken: int, before: Carry) -> Steps:
-    """The first of these steps, up to the one that did not go on in time."""
-    z = steps.Z[taken - 1] if taken else before.z
-    x = np.concatenate([before.x, steps.X[:taken]])[-len(before.x) :]
-    trouble = Trouble(0.0, 0.0, "time", "time does not go on, as the scaling function is not positive any more")
-    return dataclasses.replace(
-        steps, taken=taken, Z=steps.Z[:taken], X=steps.X[:taken], iterations=steps.iterations[:taken],
-        carry=dataclasses.replace(steps.carry, z=z.copy(), x=x), trouble=trouble, reached=False,
-    )  # fmt: skip
+def _policy(h: float, origin: float, first: int, entry: int = -1, limit: float = np.inf) -> Policy:
+    return Policy(False, float(h), float(origin), int(first), int(entry), float(limit), np.inf, True)
 
 
-def _percent(t: float, task: Task) -> tuple[int, int, str]:
-    return int(100 * (t - task.t0) / (task.t_end - task.t0)), 100, "%"
+def _ending(steps: Steps, until: float) -> Steps:
+    """A single step whose end is known better than by adding its size."""
+    if not steps.taken:
+        return steps
+    return replace(steps, t=np.array([until]), carry=replace(steps.carry, t=until))
 
 
-def pace_of(task: Task, time_entry: int | None) -> Pace:
-    """How a task goes through time; `time_entry` is the place of time in its state, if it is there."""
-    if time_entry is not None:
-        return FictiveSteps(task, time_entry)
-    return EqualSteps(task) if task.control is None else ControlledSteps(task)
+def _percent(t: float, plan: Plan) -> tuple[int, int, str]:
+    return int(100 * (t - plan.t0) / (plan.t_end - plan.t0)), 100, "%"
+
+
+def march_of(plan: Plan, layout: Layout) -> March:
+    """How a plan goes through time."""
+    if "t" in layout:
+        return FictiveSteps(plan, layout["t"].start)
+    return EqualSteps(plan) if plan.control is None else ControlledSteps(plan)

@@ -1,39 +1,114 @@
-"""What is to be run, checked before anything runs."""
+"""What a run is, said once and checked before anything runs."""
 
 from __future__ import annotations
 
-import math
+import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from livens import schemes
+from livens.engine.compiled import CompiledStep
 from livens.errors import InputError, suggestion
+from livens.expressions.numbers import number, positive
 from livens.models.model import Model
 from livens.models.problem import Problem
+from livens.results.record import Facts
 from livens.run.control import StepControl
 from livens.schemes.base import Scheme
 
 TIERS = ("fused", "reference")
+#: More steps than this cannot be counted exactly.
+_MOST_STEPS = 2**52
 
 
-class Task:
-    """A model, a scheme and numbers that fit together."""
+@dataclass(frozen=True)
+class Plan:
+    """A model, a scheme and numbers that fit together: all that decides about a run.
 
-    def __init__(
-        self, system: Model, given: Mapping[str, Any], scheme: Scheme, h: float, t0: float, t_end: float,
-        k: np.ndarray, parameters: Mapping[str, Any], every: int, tier: str, problem: Problem | None,
-        control: StepControl | None,
-    ) -> None:  # fmt: skip
-        self.system, self.given, self.scheme, self.control = system, given, scheme, control
-        self.h, self.t0, self.t_end, self.k, self.every, self.tier = h, t0, t_end, k, every, tier
-        self.parameters = dict(system.shared.changed(parameters).plain())
-        self.problem = problem
-        span = t_end - t0
-        self.steps = math.floor(span / h * (1 + 1e-12) + 1e-9)
-        rest = span - self.steps * h
-        self.last_h = rest if rest > 1e-9 * h else 0.0
+    Whatever describes a run (arguments of `simulate`, options of the command line, scenario files, result files,
+    sweeps) is read into a Plan by `of`; the defaults stand here and nowhere else.
+    """
+
+    model: Model
+    scheme: Scheme
+    h: float
+    t_end: float
+    t0: float = 0.0
+    #: What the run starts from, of ``q0 v0 p0 x0 y0``.
+    start: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    #: Values that replace the model's own, by name.
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    problem: Problem | None = None
+    every: int = 1
+    project: bool = False
+    redundant: str = "error"
+    control: StepControl | None = None
+    tier: str = "fused"
+    store: str | Sequence[str] | None = None
+    compress: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        model: Model | Problem,
+        start: Mapping[str, Any] | None = None,
+        *,
+        scheme: str | Scheme | None = None,
+        h: float | None = None,
+        t_end: float | None = None,
+        t0: float | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        scaling: Any = None,
+        fits: bool = False,
+        **options: Any,
+    ) -> Plan:
+        """Read what a user asks for; a Problem fills in what is not given. `fits`: the scheme is known to fit."""
+        problem = model if isinstance(model, Problem) else None
+        given = {name: value for name, value in (start or {}).items() if value is not None}
+        if problem is not None:
+            given = {**problem.start_values, **given}
+            scheme, h = scheme or problem.scheme, problem.h if h is None else h
+            t_end, t0 = problem.t_end if t_end is None else t_end, problem.t0 if t0 is None else t0
+            model = problem.system
+        if not isinstance(model, Model):
+            raise InputError(f"simulate needs a model, such as a System, or a Problem, got {model!r}")
+        chosen = schemes.get(model.usual_scheme if scheme is None else scheme)
+        if not fits:
+            schemes.require(chosen, model)
+        if scaling is None and chosen.fictive and problem is not None:
+            scaling = problem.scaling
+        if scaling is not None:
+            chosen = chosen.scaled(scaling)
+        step, begin = positive("h", h), number("t0", 0.0 if t0 is None else t0)
+        changes = {} if parameters is None else parameters
+        if not isinstance(changes, Mapping):
+            raise InputError(f"parameters must map names to values, got {changes!r}")
+        return cls(model, chosen, step, number("t_end", t_end), begin, given, dict(changes), problem, **options)
+
+    def __post_init__(self) -> None:
+        if self.t_end <= self.t0:
+            raise InputError(f"t_end must lie after t0 = {self.t0:g}, got {self.t_end:g}")
+        if (self.t_end - self.t0) / self.h > _MOST_STEPS:
+            raise InputError(f"h = {self.h:g} is too small for a run from {self.t0:g} to {self.t_end:g}")
+        every = self.every
+        if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or not 1 <= every <= _MOST_STEPS:
+            raise InputError(f"every must be a whole number of at least 1 (and at most 2**52), got {every!r}")
+        if self.tier not in TIERS:
+            raise InputError(f"unknown tier '{self.tier}'{suggestion(str(self.tier), TIERS)}")
+        if self.control is not None and not isinstance(self.control, StepControl):
+            raise InputError(f"control must be a livens.StepControl, got {self.control!r}")
+        if self.control is not None:
+            self.control.check(self.scheme, self.tier)
+
+    # -- what follows from it -----------------------------------------------------------------------------------------
+    @functools.cached_property
+    def k(self) -> np.ndarray:
+        """All parameters as the compiled step reads them."""
+        return self.model.parameter_vector(self.parameters)
 
     @property
     def equal_steps(self) -> bool:
@@ -41,86 +116,72 @@ class Task:
         return not self.scheme.fictive and self.control is None
 
     @property
+    def rows(self) -> int | None:
+        """How many rows the run will have at most, if that is known."""
+        return int((self.t_end - self.t0) / self.h / self.every) + 3 if self.equal_steps else None
+
+    @property
     def usual_start(self) -> bool:
         """The run starts where its problem starts."""
-        return self.problem is not None and all(
-            value is _start_of(self.problem).get(name) for name, value in self.given.items()
+        if self.problem is None:
+            return False
+        usual = self.problem.start_values
+        return all(value is usual.get(name) for name, value in self.start.items())
+
+    @property
+    def title(self) -> str:
+        """What a progress bar calls the run."""
+        return f"{self.problem.name if self.problem else 'livens'} ({self.scheme.name})"
+
+    def variables(self, compiled: CompiledStep) -> tuple[str, ...]:
+        """What the rows of the run hold: those asked for in their usual order, and time in any case."""
+        available = compiled.variables
+        if self.store is None:
+            return available
+        names = [name.strip() for name in self.store.split(",")] if isinstance(self.store, str) else list(self.store)
+        for name in names:
+            if name not in available:
+                raise InputError(f"store names the unknown variable '{name}'{suggestion(str(name), available)}")
+        return tuple(name for name in available if name == "t" or name in names)
+
+    # -- as a file says it --------------------------------------------------------------------------------------------
+    def facts(self, compiled: CompiledStep) -> Facts:
+        """What a result file keeps of the plan, with what it was compiled to."""
+        model, problem = self.model, self.problem
+        return Facts(
+            scheme=self.scheme.name,
+            h=self.h,
+            t0=self.t0,
+            t_end=self.t_end,
+            every=int(self.every),
+            coordinates=model.coordinates,
+            constraint_names=model.constraint_names,
+            parameters=model.parameter_values(self.parameters),
+            problem=problem.name if problem else None,
+            problem_options=dict(problem.options) if problem else {},
+            model=compiled.fingerprint,
+            tier=self.tier,
+            dropped=compiled.dropped,
+            stored=self.variables(compiled),
+            compress=bool(self.compress),
+            bodies=model.bodies,
+            algebraic=model.algebraic,
+            control=dataclasses.asdict(self.control) if self.control else {},
         )
 
     @classmethod
-    def of(
-        cls, model: Model | Problem, given: Mapping[str, Any], scheme: str | Scheme | None, h: float | None,
-        t_end: float | None, t0: float | None, parameters: Mapping[str, Any] | None, every: int, tier: str,
-        control: StepControl | None = None, scaling: Any = None,
-    ) -> Task:  # fmt: skip
-        problem = model if isinstance(model, Problem) else None
-        if problem is not None:
-            given = {**_start_of(problem), **{name: value for name, value in given.items() if value is not None}}
-            scheme, h = scheme or problem.scheme, problem.h if h is None else h
-            t_end, t0 = problem.t_end if t_end is None else t_end, problem.t0 if t0 is None else t0
-        elif not isinstance(model, Model):
-            raise InputError(f"simulate needs a model, such as a System, or a Problem, got {model!r}")
-        system = problem.system if problem is not None else model
-        assert isinstance(system, Model)
-        chosen = schemes.get(system.usual_scheme if scheme is None else scheme)
-        schemes.require(chosen, system)
-        if scaling is None and chosen.fictive and problem is not None:
-            scaling = problem.scaling
-        if scaling is not None:
-            chosen = chosen.scaled(scaling)
-        step, start = positive("h", h), number("t0", 0.0 if t0 is None else t0)
-        end = number("t_end", t_end)
-        if end <= start:
-            raise InputError(f"t_end must lie after t0 = {start:g}, got {end:g}")
-        if (end - start) / step > 2**52:
-            raise InputError(f"h = {step:g} is too small for a run from {start:g} to {end:g}")
-        if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or not 1 <= every <= 2**52:
-            raise InputError(f"every must be a whole number of at least 1 (and at most 2**52), got {every!r}")
-        if tier not in TIERS:
-            raise InputError(f"unknown tier '{tier}'{suggestion(str(tier), TIERS)}")
-        if control is not None and not isinstance(control, StepControl):
-            raise InputError(f"control must be a livens.StepControl, got {control!r}")
-        if control is not None:
-            control.check(chosen, tier)
-        changes = parameters or {}
-        if not isinstance(changes, Mapping):
-            raise InputError(f"parameters must map names to values, got {changes!r}")
-        k = system.parameter_vector(changes)
-        return cls(system, given, chosen, step, start, end, k, changes, int(every), tier, problem, control)
-
-
-def _start_of(problem: Problem) -> dict[str, Any]:
-    if problem.start:
-        return dict(problem.start)
-    return {"q0": problem.q0, "v0": problem.v0}
-
-
-def chosen_variables(store: Any, available: Sequence[str]) -> tuple[str, ...]:
-    """Those of the available variables to store, in their usual order; time is always one of them."""
-    if store is None:
-        return tuple(available)
-    names = [name.strip() for name in store.split(",")] if isinstance(store, str) else list(store)
-    for name in names:
-        if name not in available:
-            raise InputError(f"store names the unknown variable '{name}'{suggestion(str(name), available)}")
-    return tuple(name for name in available if name == "t" or name in names)
-
-
-def number(name: str, value: Any) -> float:
-    """A finite number, or a sentence that says why not."""
-    if value is None:
-        raise InputError(f"{name} is missing: give a number")
-    try:
-        converted = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, got {value!r}") from None
-    if isinstance(value, bool) or not math.isfinite(converted):
-        raise InputError(f"{name} must be a finite number, got {value!r}")
-    return converted
-
-
-def positive(name: str, value: Any) -> float:
-    converted = number(name, value)
-    if converted <= 0:
-        raise InputError(f"{name} must be greater than 0, got {converted:g}")
-    return converted
+    def from_facts(cls, facts: Facts, model: Model | Problem, **changes: Any) -> Plan:
+        """The plan of a run that a file tells of; `changes` are for what may differ, such as a later end."""
+        told: dict[str, Any] = dict(
+            scheme=facts.scheme,
+            h=facts.h,
+            t0=facts.t0,
+            t_end=facts.t_end,
+            parameters=facts.parameters,
+            every=facts.every,
+            tier=facts.tier,
+            store=facts.stored,
+            compress=facts.compress,
+            control=StepControl(**facts.control) if facts.control else None,
+        )
+        return cls.of(model, **{**told, **{name: value for name, value in changes.items() if value is not None}})

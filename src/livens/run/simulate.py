@@ -1,4 +1,4 @@
-"""The way in: from a system and initial values to a Result."""
+"""The way in: from a model and initial values to a Result."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from livens.engine.compiled import CompiledStep, compiled_step
 from livens.errors import InputError
-from livens.models.model import Model
+from livens.models.model import InitialState, Model
 from livens.models.problem import Problem
+from livens.results.hdf5_reader import load
+from livens.results.hdf5_writer import RunFile
 from livens.results.provenance import made
 from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.control import StepControl
 from livens.run.events import Event
-from livens.run.plan import Task, chosen_variables
+from livens.run.plan import Plan
 from livens.run.run import Run
 from livens.schemes.base import Scheme
 
-#: Where the number of steps is not known beforehand, room is made for so many rows at first.
+#: Where the number of steps is not known beforehand, room is made for this many rows at first.
 _ROWS = 1024
 
 
@@ -37,16 +40,16 @@ def simulate(
     t_end: float | None = None,
     t0: float | None = None,
     parameters: Mapping[str, Any] | None = None,
-    every: int = 1,
-    project: bool = False,
-    redundant: str = "error",
-    control: StepControl | None = None,
+    every: int = Plan.every,
+    project: bool = Plan.project,
+    redundant: str = Plan.redundant,
+    control: StepControl | None = Plan.control,
     scaling: Any = None,
     events: Sequence[Event] = (),
-    tier: str = "fused",
+    tier: str = Plan.tier,
     out: str | Path | None = None,
-    store: str | Sequence[str] | None = None,
-    compress: bool = False,
+    store: str | Sequence[str] | None = Plan.store,
+    compress: bool = Plan.compress,
     force: bool = False,
     progress: bool | None = None,
 ) -> Result:
@@ -57,8 +60,9 @@ def simulate(
     :param x0, y0: initial states, and algebraic variables, of a first-order model.
     :param scheme: name of a scheme, see `livens.schemes.all`.
     :param h: step size, honoured exactly; if it does not divide the time span, the last step is shorter.
-    :param parameters: values that replace the system's own, by name. Changing them or h compiles nothing.
-    :param every: store only every so many steps (the last one always).
+    :param parameters: values that replace the model's own, by name; those of elements and bodies are called
+        ``door.mass``. Changing them or h compiles nothing.
+    :param every: store every step whose number this divides (and the last one always).
     :param project: start from the nearest consistent values if q0, v0 violate the constraints.
     :param redundant: what to do with constraints that follow from others: "error" or "remove".
     :param control: a `livens.StepControl`, for steps that differ; the first has size h.
@@ -72,7 +76,7 @@ def simulate(
     :param progress: show a progress bar if it takes longer than two seconds; by default on a terminal.
 
     A step that does not converge raises IntegrationError, Ctrl-C raises Interrupted (a KeyboardInterrupt): both carry
-    everything up to there as `result`.
+    everything up to there as `result`. To run one model many times, see `livens.prepare`.
 
     >>> import livens as lv
     >>> oscillator = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: 0.5 * q[0] ** 2)
@@ -80,26 +84,62 @@ def simulate(
     >>> result.q.shape, bool(result.summary.max_energy_drift < 1e-13)
     ((101, 1), True)
     """
-    given = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
-    task = Task.of(model, given, scheme, h, t_end, t0, parameters, every, tier, control, scaling)
-    start = time.perf_counter()
-    initial = task.system.start(task.given, task.k, task.t0, project, redundant)
-    run = Run(task, initial.dropped, events)
-    run.facts.stored, run.facts.compress = chosen_variables(store, run.variables), bool(compress)
-    asked: dict[str, Any] = dict(project=project, redundant=redundant, store=store, compress=compress)
-    usual: dict[str, Any] = dict(project=False, redundant="error", store=None, compress=False)
-    run.facts.made = made(task, **{name: value for name, value in asked.items() if value != usual[name]})
-    run.begin(initial)
-    run.statistics.compile_s = time.perf_counter() - start
-    rows = task.steps // task.every + 2 if task.equal_steps else _ROWS
+    begun = time.perf_counter()
+    plan = Plan.of(
+        model,
+        dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0),
+        scheme=scheme,
+        h=h,
+        t_end=t_end,
+        t0=t0,
+        parameters=parameters,
+        scaling=scaling,
+        every=every,
+        project=project,
+        redundant=redundant,
+        control=control,
+        tier=tier,
+        store=store,
+        compress=compress,
+    )
+    return carried_out(plan, events=events, out=out, force=force, progress=progress, begun=begun)
+
+
+def started(plan: Plan) -> tuple[CompiledStep, InitialState]:
+    """The compiled step of a plan and where it starts; which constraints are redundant shows only there."""
+    compiled = compiled_step(plan.model, plan.scheme)
+    # the model that was compiled has the same content as the plan's, and what follows from it has been derived already
+    initial = compiled.model.start(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
+    if initial.dropped:
+        compiled = compiled_step(plan.model, plan.scheme, initial.dropped)
+    return compiled, initial
+
+
+def carried_out(
+    plan: Plan,
+    *,
+    events: Sequence[Event] = (),
+    out: str | Path | None = None,
+    force: bool = False,
+    progress: bool | None = None,
+    begun: float | None = None,
+) -> Result:
+    """Do what a plan says; `begun` is when getting ready began."""
+    begun = time.perf_counter() if begun is None else begun
+    compiled, initial = started(plan)
+    facts, rows = plan.facts(compiled), plan.rows or _ROWS
+    facts.made = lambda: made(plan)  # type: ignore[assignment]  # it takes longer than a short run
     file = None
     if out is not None:
-        from livens.results.hdf5_writer import RunFile
-
-        file = RunFile.create(Path(out), run.facts, rows=rows, force=force)
-    run.recorder = Recorder(run.facts, file, expected=rows)
-    run.record_start(initial)
-    return run.go(progress)
+        file = RunFile.create(Path(out), facts, rows=rows, force=force)
+    recorder = Recorder(facts, compiled.layout, file, expected=rows)
+    try:
+        run = Run(plan, compiled, facts, recorder, initial=initial, events=events, progress=progress)
+    except BaseException:
+        recorder.discard()
+        raise
+    run.statistics.compile_s = time.perf_counter() - begun
+    return run.go()
 
 
 def resume(
@@ -107,18 +147,17 @@ def resume(
     *,
     t_end: float | None = None,
     system: Model | None = None,
+    scheme: str | Scheme | None = None,
     scaling: Any = None,
     events: Sequence[Event] = (),
     progress: bool | None = None,
 ) -> Result:
     """Go on with a run from its file, bit for bit as if it had never stopped.
 
-    `t_end` may be later than the run's own. The file of a system of your own needs that `system`, and a run with a
-    scaling function of your own that `scaling`.
+    `t_end` may be later than the run's own. The file of a system of your own needs that `system`, a run with a scaling
+    function of your own that `scaling`, and a `scheme` of your own may be given if it is not known by its name.
     """
-    from livens.results.hdf5_reader import load
-    from livens.results.hdf5_writer import RunFile
-
+    begun = time.perf_counter()
     earlier = load(path, system=system)
     facts = earlier.facts
     if t_end is not None and t_end < facts.t_end:
@@ -126,20 +165,23 @@ def resume(
     if earlier.status == "complete" and (t_end is None or t_end == facts.t_end):
         raise InputError(f"the run in '{path}' is already finished (t = {facts.t_end:g}); nothing to resume")
     problem = earlier.problem if system is None else None
-    task = Task.of(
-        problem or earlier.system, {}, facts.scheme, facts.h, facts.t_end if t_end is None else t_end, facts.t0,
-        facts.parameters, facts.every, facts.tier, StepControl(**facts.control) if facts.control else None, scaling,
-    )  # fmt: skip
-    start = time.perf_counter()
-    run = Run(task, facts.dropped, events)
-    if run.facts.model != facts.model:
+    plan = Plan.from_facts(facts, problem or earlier.system, t_end=t_end, scheme=scheme, scaling=scaling)
+    if plan.scheme.name != facts.scheme:
+        raise InputError(f"the run in '{path}' was made with the scheme '{facts.scheme}', not '{plan.scheme.name}'")
+    compiled = compiled_step(plan.model, plan.scheme, facts.dropped)
+    if compiled.fingerprint != facts.model:
         raise InputError(
             f"the run in '{path}' was made with other equations (another model or another version of livens): "
             "it cannot be resumed"
         )
-    run.take_up(earlier.record)
-    run.statistics.compile_s += time.perf_counter() - start
-    run.facts = dataclasses.replace(facts, t_end=run.facts.t_end)
-    rows, step = int(earlier.record.checkpoint["rows"]), int(earlier.record.checkpoint["step"])
-    run.recorder = Recorder(run.facts, RunFile.reopen(Path(path), rows, step), regular_rows=rows)
-    return run.go(progress)
+    facts = dataclasses.replace(facts, t_end=plan.t_end)
+    stored = earlier.record.checkpoint["recorder"]
+    file = RunFile.reopen(Path(path), int(stored["rows"]), int(stored["step"]))
+    recorder = Recorder(facts, compiled.layout, file)
+    try:
+        run = Run(plan, compiled, facts, recorder, earlier=earlier.record, events=events, progress=progress)
+    except BaseException:
+        recorder.release()
+        raise
+    run.statistics.compile_s += time.perf_counter() - begun
+    return run.go()

@@ -7,7 +7,8 @@ from typing import Any
 from livens import problems
 from livens.errors import InputError
 from livens.models.problem import Problem
-from livens.results.result import Facts, Result
+from livens.results.record import Facts
+from livens.results.result import Result
 from livens.scenario.scenario import NAME, described
 
 

@@ -106,6 +106,8 @@ class Scenario:
     def settings(self) -> dict[str, Any]:
         """Arguments for `livens.simulate` besides the problem."""
         values = {name: getattr(self.fields, name) for name in _RUN_FIELDS}
+        if isinstance(self.fields, ProblemScenario) and self.fields.parameters:
+            values["parameters"] = self.fields.parameters
         return {name: value for name, value in values.items() if value is not None}
 
     def run(self, **options: Any) -> Result:
@@ -119,7 +121,9 @@ class Scenario:
             return self
         tree = dict(self._document.tree)
         if isinstance(self.fields, ProblemScenario):
-            tree["options"] = {**self.fields.options, **values}
+            options, parameters = problems.split(self.fields.problem, values)
+            tree["options"] = {**self.fields.options, **options}
+            tree["parameters"] = {**self.fields.parameters, **parameters}
         else:
             parameters = self.fields.system.parameters
             for name, value in values.items():

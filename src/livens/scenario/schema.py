@@ -161,10 +161,10 @@ class Run(_Fields):
 
     scheme: Text | None = None
     t0: Number | None = None
-    every: Annotated[int, BeforeValidator(_count)] = 1
+    every: Annotated[int | None, BeforeValidator(_count)] = None
     out: Annotated[str | None, BeforeValidator(_file_name)] = None
-    project: Annotated[bool, BeforeValidator(_flag)] = False
-    redundant: Annotated[str, _one_of("error", "remove")] = "error"
+    project: Annotated[bool | None, BeforeValidator(_flag)] = None
+    redundant: Annotated[str | None, _one_of("error", "remove")] = None
 
 
 class ProblemScenario(Run):
@@ -172,6 +172,7 @@ class ProblemScenario(Run):
 
     problem: Text = Field(description="the name of a ready problem (livens list problems)")
     options: Annotated[dict[str, Annotated[Any, BeforeValidator(_option)]], BeforeValidator(_table)] = {}
+    parameters: Annotated[dict[str, Annotated[Any, BeforeValidator(_option)]], BeforeValidator(_table)] = {}
     h: Positive | None = None
     t_end: Number | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 
@@ -33,6 +33,7 @@ class AdaptiveVariational(AdaptiveMap):
 
     family = "adaptive-variational:<alpha>,<beta>"
     examples = ((0.5, 0.5), (0.0, 0.0))
+    nicknames: ClassVar[dict[str, tuple[Any, ...]]] = {"met1": (0.5, 0.5), "met2": (0.0, 0.0)}
     symplectic = True
     conserves = ()
     source = "S003 paper II, eqs. 21-26"

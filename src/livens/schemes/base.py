@@ -2,20 +2,67 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from livens.errors import InputError
+from livens.schemes.patterns import pattern
 from livens.schemes.step import StepEquations
+
+#: The forms that the equations of a model can be written in, in words that complete "the scheme needs ...".
+FORMS = {
+    "elements": "a mechanical system made of elements (System)",
+    "phase space": "a model in coordinates and momenta (Hamiltonian, or a System without constraints)",
+    "descriptor": "a model in descriptor form (FirstOrder, PortHamiltonian, ...)",
+    "nambu": "a Nambu system (Nambu)",
+}
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """A property of a system without which a scheme makes no sense."""
+    """A property of a model without which a scheme makes no sense."""
 
-    attribute: str  # of System
+    attribute: str  # of the model, true or false
     words: str  # completes "the scheme needs ..."
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a scheme says about itself, in one record: lists, tables, files and tests are made of this."""
+
+    name: str
+    #: The pattern of the names of its family, if it is one of many.
+    family: str | None
+    #: Other names it is found by, such as short names in the literature.
+    aliases: tuple[str, ...]
+    #: What kind of scheme it is: lists show those of one group together.
+    group: str
+    summary: str
+    source: str
+    order: int
+    symplectic: bool
+    symmetric: bool
+    #: Something has to be solved in every step.
+    implicit: bool
+    #: Its step is one of a fictive time, and time is part of the state.
+    fictive: bool
+    #: Names of observables that are conserved exactly (energies: without forces).
+    conserves: tuple[str, ...]
+    #: Forms of a model's equations that it can take, among `FORMS`; one of them is enough.
+    forms: tuple[str, ...]
+    #: Properties that it needs of a model.
+    requires: tuple[Requirement, ...]
+    #: The order of its estimate of its own error: that is of size h to this plus one. 0 if there is none.
+    estimate_order: int
+    #: How often a step evaluates the forces; per Newton correction, where something has to be solved.
+    evaluations: int
+
+    def as_object(self) -> dict[str, Any]:
+        """The record in plain numbers, words and lists, as for JSON; requirements are the words for them."""
+        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return found | {"requires": [requirement.words for requirement in self.requires]}
 
 
 class Scheme:
@@ -24,39 +71,50 @@ class Scheme:
     A class with a `name` is one scheme. A class with a `family`, such as ``"gauss-<s>"``, stands for as many as there
     are values of what is in brackets: they are the arguments of its constructor, which sets `name`, `order` and what
     else depends on them. ``<s>`` and ``<order>`` are whole numbers, ``<scheme>`` is the name of another scheme,
-    everything else is a number.
+    ``<gradient>`` that of a discrete gradient, everything else is a number. `examples` are the arguments of those
+    members that lists show.
 
-    To write a scheme for mechanical systems, subclass `ElementScheme`. Schemes are found by their names, and by the
-    pattern of their family, if their file is in `livens/schemes`.
+    Schemes are found by their names from the moment their class is defined, in a file of `livens/schemes` or anywhere
+    else; a later definition with the same name takes the place of the earlier one. `aliases` are other names, of a
+    family other patterns with the same brackets; `nicknames` are names of single members of a family, each with its
+    arguments. Both belong to the class that declares them, and are not inherited by schemes with other names.
+
+    To write a scheme for mechanical systems, subclass `ElementScheme`.
     """
 
     name: str
     order: int
-    symplectic: bool
-    symmetric: bool
-    conserves: tuple[str, ...]  # names of observables, exactly conserved (energies: without forces)
-    summary: str
-    source: str
+    symplectic: bool = False
+    symmetric: bool = False
+    conserves: tuple[str, ...] = ()
+    summary: str = ""
+    source: str = ""
+    group: str = "Other schemes"
+    forms: tuple[str, ...] = ("elements",)
     requires: tuple[Requirement, ...] = ()
-    models: tuple[str, ...] = ("System",)  # names of the classes of models it is for
-    #: The order of its estimate of its own error: that is of size h to this plus one. 0 if there is none.
     estimate_order: int = 0
-    #: Something has to be solved in every step.
     implicit: bool = True
-    #: Its step is one of a fictive time, and time is part of the state.
     fictive: bool = False
+    evaluations: int = 1
+    aliases: ClassVar[tuple[str, ...]] = ()
     family: ClassVar[str]
-    examples: ClassVar[tuple[tuple[Any, ...], ...]]  # arguments of the members of a family that lists show
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ()
+    nicknames: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
     _registry: ClassVar[dict[str, type[Scheme]]] = {}
     _families: ClassVar[dict[str, type[Scheme]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "name" in cls.__dict__:
-            Scheme._registry[cls.name] = cls
         if "family" in cls.__dict__:
+            if not cls.examples:
+                raise InputError(
+                    f"the family '{cls.family}' of schemes needs examples, such as ((2,), (3,)): "
+                    "the arguments of the members that lists show"
+                )
             Scheme._families[cls.family] = cls
+        elif "name" in cls.__dict__:
+            Scheme._registry[cls.name] = cls
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scheme) and type(self) is type(other) and self.name == other.name
@@ -66,6 +124,27 @@ class Scheme:
 
     def __repr__(self) -> str:
         return f"<livens scheme {self.name}>"
+
+    @property
+    def traits(self) -> Traits:
+        """What the scheme says about itself, as one record.
+
+        >>> from livens import schemes
+        >>> record = schemes.get("gauss-2").traits
+        >>> record.order, record.symplectic, record.family, record.forms
+        (4, True, 'gauss-<s>', ('elements', 'descriptor'))
+        """
+        declared = declaring(type(self))
+        found: dict[str, Any] = {"family": None, "aliases": declared.__dict__.get("aliases", ())}
+        if "family" in declared.__dict__:
+            found = {"family": declared.family, "aliases": member_aliases(declared, self.name)}
+        for field in dataclasses.fields(Traits):
+            if field.name in found:
+                continue
+            if not hasattr(self, field.name):
+                raise InputError(f"scheme {type(self).__name__} does not say what its {field.name} is")
+            found[field.name] = getattr(self, field.name)
+        return Traits(**found)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         """The equations of one step of a model; constraints in `dropped` are left out."""
@@ -81,6 +160,21 @@ class Scheme:
 
     def missing(self, model: Any) -> list[str]:
         """What the scheme needs and the model has not, in words."""
-        if model.kind not in self.models:
-            return [f"a model of the kind {' or '.join(self.models)}, not {model.kind}"]
+        if not set(self.forms) & set(model.forms):
+            wanted = " or ".join(FORMS.get(form, f"a model in the form '{form}'") for form in self.forms)
+            return [f"{wanted}, not a {model.kind}"]
         return [r.words for r in self.requires if not getattr(model, r.attribute)]
+
+
+def declaring(kind: type[Scheme]) -> type[Scheme]:
+    """The class that gives a scheme its name, or the pattern of its names: itself, or one it is derived from."""
+    return next((cls for cls in kind.__mro__ if {"name", "family"} & cls.__dict__.keys()), kind)
+
+
+def member_aliases(kind: type[Scheme], name: str) -> tuple[str, ...]:
+    """The other names of the member of a family that has this name."""
+    texts = pattern(kind.family).texts(name) or ()
+    arguments = pattern(kind.family).arguments(name)
+    own = kind.__dict__
+    filled = [pattern(alias).filled(texts) for alias in own.get("aliases", ()) if texts]
+    return (*filled, *(alias for alias, those in own.get("nicknames", {}).items() if those == arguments))

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import casadi as ca
 
 from livens.expressions.layout import Layout
-from livens.models.descriptor import DescriptorModel
 from livens.schemes.recipes.maps import MapScheme, Phase, Written, digits, map_equations, phase_of
 from livens.schemes.step import StepEquations
 
@@ -17,7 +16,7 @@ class Rates:
     """A model as ``y' = f(t, y)``, with the powers supplied and dissipated; y is (q, p), or x."""
 
     def __init__(self, model: Any, k: Any) -> None:
-        if isinstance(model, DescriptorModel):
+        if "descriptor" in model.forms:
             d = model.descriptor
             rate = ca.solve(
                 ca.jacobian(d.residual, d.xdot), -ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
@@ -49,7 +48,8 @@ class Comparison(MapScheme):
     unknown, the others are explicit.
     """
 
-    models = ("Hamiltonian", "System", "FirstOrder", "Nambu", "PortHamiltonian")
+    group = "Methods for comparison"
+    forms = ("phase space", "descriptor")
     symplectic = symmetric = False
     conserves = ()
     #: Rows of (a_ij), and weights.
@@ -64,10 +64,8 @@ class Comparison(MapScheme):
         return not self.stages_to_solve
 
     def missing(self, model: Any) -> list[str]:
-        if not isinstance(model, DescriptorModel):
+        if "descriptor" not in model.forms:
             return super().missing(model)
-        if model.kind not in self.models:
-            return [f"a model of the kind {' or '.join(self.models)}, not {model.kind}"]
         d = model.descriptor
         affine = not ca.depends_on(ca.jacobian(d.residual, d.xdot), d.xdot)
         return [] if affine and model.regular_flow else ["x' to follow from x"]
@@ -146,7 +144,7 @@ class Theta(Comparison):
 
     family = "theta:<x>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.6,),)
-    summary, source = "theta method", "S003 paper V"
+    summary, source = "theta method; for x = 1/2 the trapezoidal rule, of order 2", "S003 paper V"
 
     def __init__(self, x: float) -> None:
         self.name, self.implicit = f"theta:{digits(x)}", x != 0.0

@@ -11,7 +11,7 @@ from typing import Any
 import casadi as ca
 
 from livens.schemes.base import Requirement
-from livens.schemes.discrete_gradient import discrete_gradient, gradient_in_time
+from livens.schemes.energy_momentum import EnergyMomentum
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
 
 CONSTANT_MASS = Requirement("constant_mass", "a constant mass matrix")
@@ -47,6 +47,7 @@ class GGLVariational(ElementScheme):
     """
 
     name = "ggl-variational"
+    group = "Symplectic schemes for systems with constraints"
     order = 1
     symplectic = True
     symmetric = False
@@ -57,7 +58,7 @@ class GGLVariational(ElementScheme):
     unknowns = ("v", "u", "s")
     multipliers = ("lam", "gam")
 
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v, old.v, 0 * old.v]
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
@@ -96,6 +97,7 @@ class GGLClassic(ElementScheme):
     """
 
     name = "ggl-classic"
+    group = "Methods for comparison"
     order = 1
     symplectic = False
     symmetric = False
@@ -106,7 +108,7 @@ class GGLClassic(ElementScheme):
     unknowns = ("v", "s")
     multipliers = ("lam", "gam")
 
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v, 0 * old.v]
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
@@ -132,7 +134,7 @@ class GGLClassic(ElementScheme):
         )
 
 
-class GGLEnergyMomentum(ElementScheme):
+class GGLEnergyMomentum(EnergyMomentum):
     """Energy-momentum scheme on the GGL principle: position and velocity constraints hold at the end of every step.
 
     The GGL Hamiltonian ``H + lam.g(q) + gam.g^v(q, p)`` with ``g^v = G(q) M^-1 p`` (S001 eq. 30), discretised with
@@ -147,6 +149,7 @@ class GGLEnergyMomentum(ElementScheme):
     """
 
     name = "ggl-em"
+    group = "Energy-momentum and midpoint schemes"
     order = 2
     symplectic = False
     symmetric = True
@@ -157,7 +160,7 @@ class GGLEnergyMomentum(ElementScheme):
     unknowns = ("u_m", "s")
     multipliers = ("lam", "gam")
 
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v, 0 * old.v]
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
@@ -173,13 +176,13 @@ class GGLEnergyMomentum(ElementScheme):
         m = e.model
         q0, Dq, q_m = old.q, h * (x.u_m + x.s), old.q + h / 2 * (x.u_m + x.s)
         F, R_v = e.F(q_m, x.u_m, t + h / 2), e.R_v(q_m, x.u_m, t + h / 2)
-        V_q, V_by_t = gradient_in_time(e, m.V, q0, Dq, t, h)
+        V_q, V_by_t = self.gradient.in_time(e, m.V, q0, Dq, t, h)
         force = -V_q + F - R_v
         u = ca.SX.sym("u", m.n)
         for k in range(e.m):
-            force -= x.lam[k] * gradient_in_time(e, m.g[k], q0, Dq, t, h)[0]
+            force -= x.lam[k] * self.gradient.in_time(e, m.g[k], q0, Dq, t, h)[0]
             hidden = ca.Function("g_v", [m.q, u, m.t, m.k], [ca.jtimes(m.g[k], m.q, u)])
-            by_q = [discrete_gradient(hidden, q0, Dq, v, 0, e.k) for v in (old.v, new.v)]
+            by_q = [self.gradient(hidden, q0, Dq, v, 0, e.k) for v in (old.v, new.v)]
             force -= x.gam[k] * sum(by_q) / 2
         p_m = e.T_v(q0, x.u_m)
         G_mean = (e.G(q0, 0) + e.G(new.q, 0)) / 2

@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 
 from livens.schemes.base import Requirement
-from livens.schemes.discrete_gradient import gradient_in_time
+from livens.schemes.energy_momentum import EnergyMomentum
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
 
 REGULAR = Requirement(
@@ -52,6 +52,8 @@ class HamiltonMidpoint(ElementScheme):
     """
 
     name = "hamilton-midpoint"
+    aliases = ("MPH",)
+    group = "Energy-momentum and midpoint schemes"
     order = 2
     symplectic = False
     symmetric = True
@@ -62,7 +64,7 @@ class HamiltonMidpoint(ElementScheme):
     unknowns = ("v_m", "v1")
     multipliers = ("lam",)
 
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v, old.v]
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
@@ -89,7 +91,7 @@ class HamiltonMidpoint(ElementScheme):
         )
 
 
-class HamiltonEM(ElementScheme):
+class HamiltonEM(EnergyMomentum):
     """Energy-momentum scheme for Hamilton's equations of bodies with unit quaternions, S004 (138)-(146)::
 
         q1 - q0 = h (dt/dp(q_m))^T DT*(t_m)                            t = Q_l(q)^T p
@@ -102,6 +104,8 @@ class HamiltonEM(ElementScheme):
     """
 
     name = "hamilton-em"
+    aliases = ("EMH",)
+    group = "Energy-momentum and midpoint schemes"
     order = 2
     symplectic = False
     symmetric = True
@@ -117,7 +121,7 @@ class HamiltonEM(ElementScheme):
     unknowns = ("u", "p_m", "v1")
     multipliers = ("lam",)
 
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v, old.p, old.v]
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
@@ -133,10 +137,10 @@ class HamiltonEM(ElementScheme):
         m = e.model
         Dq, q_m, t_mid = h * x.u, old.q + h / 2 * x.u, t + h / 2
         F, R_v = e.F(q_m, x.u, t_mid), e.R_v(q_m, x.u, t_mid)
-        V_q, V_by_t = gradient_in_time(e, m.V, old.q, Dq, t, h)
+        V_q, V_by_t = self.gradient.in_time(e, m.V, old.q, Dq, t, h)
         force, supplied = -V_q + F - R_v, h * ca.dot(F, x.u) + V_by_t
         for k in range(e.m):
-            g_q, g_by_t = gradient_in_time(e, m.g[k], old.q, Dq, t, h)
+            g_q, g_by_t = self.gradient.in_time(e, m.g[k], old.q, Dq, t, h)
             force -= x.lam[k] * g_q
             supplied += x.lam[k] * g_by_t
         none = ca.SX(e.n, 1)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 
-from livens.schemes.discrete_gradient import gradient_in_time, kinetic_gradients
+from livens.schemes.energy_momentum import EnergyMomentum
+from livens.schemes.gradients import DiscreteGradient
 from livens.schemes.recipes.elements import ElementEnergies, Share, State
 from livens.schemes.recipes.midpoint_velocity import MidpointVelocity
 
 
-class LivensEM(MidpointVelocity):
-    """Energy-momentum scheme, S000 (28) and S004 (72), with partitioned Gonzalez discrete gradients (129)-(131)::
+class LivensEM(EnergyMomentum, MidpointVelocity):
+    """Energy-momentum scheme, S000 (28) and S004 (72), with partitioned discrete gradients (129)-(131)::
 
         q1 - q0     = h v_m
         p1 - p0     = h DG_q L - h sum_k lam_k DG g_k + h F_m
@@ -24,6 +25,8 @@ class LivensEM(MidpointVelocity):
     """
 
     name = "livens-em"
+    aliases = ("EML",)
+    group = "Energy-momentum and midpoint schemes"
     order = 2
     symplectic = False
     symmetric = True
@@ -34,12 +37,12 @@ class LivensEM(MidpointVelocity):
     def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
         Dq, Dv, q_m, v_m = h * x.v_m, 2 * (x.v_m - old.v), old.q + h / 2 * x.v_m, x.v_m
         F, R_v = e.F(q_m, v_m, t + h / 2), e.R_v(q_m, v_m, t + h / 2)
-        T_q, T_v = kinetic_gradients(e, old.q, Dq, old.v, Dv)
-        V_q, V_by_t = gradient_in_time(e, e.model.V, old.q, Dq, t, h)
+        T_q, T_v = self.gradient.kinetic(e, old.q, Dq, old.v, Dv)
+        V_q, V_by_t = self.gradient.in_time(e, e.model.V, old.q, Dq, t, h)
         force = T_q - V_q + F - R_v
         supplied = h * ca.dot(F, v_m) + V_by_t
         for k in range(e.m):
-            g_q, g_by_t = gradient_in_time(e, e.model.g[k], old.q, Dq, t, h)
+            g_q, g_by_t = self.gradient.in_time(e, e.model.g[k], old.q, Dq, t, h)
             force -= x.lam[k] * g_q
             supplied += x.lam[k] * g_by_t
         return Share(
@@ -49,3 +52,15 @@ class LivensEM(MidpointVelocity):
             supplied=supplied,
             dissipated=h * ca.dot(R_v, v_m),
         )
+
+
+class LivensEMWithGradient(LivensEM):
+    """`livens-em` with the discrete gradient that its name says, as ``livens-em:mean-value``."""
+
+    family = "livens-em:<gradient>"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = (("mean-value",), ("itoh-abe",))
+
+    def __init__(self, gradient: DiscreteGradient | str) -> None:
+        super().__init__(gradient)
+        if self.name == LivensEM.name:  # Gonzalez', said in so many words: the name it was found by stays
+            self._say_which()

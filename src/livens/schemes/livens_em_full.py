@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import casadi as ca
 
-from livens.models.system import System
+from livens.schemes.energy_momentum import EnergyMomentum
 from livens.schemes.livens_em import LivensEM
-from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
-from livens.schemes.recipes.turning import chord_velocities, with_unit_multipliers
-from livens.schemes.step import StepEquations
+from livens.schemes.recipes.elements import ElementEnergies, Share, State
+from livens.schemes.recipes.turning import turned_on
 
 
-class LivensEMFull(ElementScheme):
+class LivensEMFull(EnergyMomentum):
     """`livens-em` without any elimination, S004 (72): unknowns are ``(q1-q0)/h``, v1, p1 and lam.
 
     The trajectory is the same. It is here to show what the elimination of v1 and p1 saves (S004 Fig. 9).
     """
 
     name = "livens-em-full"
+    group = "Energy-momentum and midpoint schemes"
     order = 2
     symplectic = False
     symmetric = True
@@ -29,9 +28,18 @@ class LivensEMFull(ElementScheme):
     source = "S004 (72)"
     unknowns = ("v_m", "v1", "p1")
     multipliers = ("lam",)
+    balance = "v1"  # the second equation, in the order of the unknowns
 
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v, old.v, old.p]
+
+    def quaternion_guess(self, old: State, h: Any) -> list[Any]:
+        v_m = turned_on(old.q, old.v, h)
+        return [v_m, 2 * v_m - old.v, old.p]
+
+    def refine(self, x: Any, r: Any) -> dict[str, Any]:
+        """The p1 that the third equation, linear in it, gives for the guessed velocities."""
+        return {"p1": x.p1 + r.p1}
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
         return old.q + h * x.v_m, x.v1
@@ -43,7 +51,7 @@ class LivensEMFull(ElementScheme):
         return x.p1
 
     def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
-        share = LivensEM().share(e, old, new, x, h, t)
+        share = LivensEM(self.gradient).share(e, old, new, x, h, t)
         twice_p_m = share.momentum
         none = ca.SX(e.n, 1)
         return Share(
@@ -54,15 +62,6 @@ class LivensEMFull(ElementScheme):
             dissipated=share.dissipated,
         )
 
-    def reduce(self, equations: StepEquations, system: System) -> StepEquations:
-        """Nothing is eliminated, but quaternions are guessed to turn on, with the v1 and p1 that belong to it."""
-        n = system.n
-        v_m = chord_velocities(equations, system)
-        guess = ca.vertcat(v_m, 2 * v_m - equations.z[n : 2 * n], equations.guess[2 * n :])
-        fibre = equations.residual_function(guess, equations.z, equations.c)[2 * n : 3 * n]
-        guess = ca.vertcat(guess[: 2 * n], guess[2 * n : 3 * n] + fibre, guess[3 * n :])
-        return dataclasses.replace(equations, guess=with_unit_multipliers(equations, system, guess, balance=n))
-
 
 class LivensEMReduced(LivensEM):
     """`livens-em` with v1 and p1 eliminated, S004 (101)-(103): unknowns are ``(q1-q0)/h`` and lam.
@@ -71,5 +70,6 @@ class LivensEMReduced(LivensEM):
     """
 
     name = "livens-em-reduced"
+    aliases = ("REML",)
     summary = "energy-momentum scheme on Livens' principle, v1 and p1 eliminated (REML): the same as livens-em"
     source = "S004 (101)-(103)"

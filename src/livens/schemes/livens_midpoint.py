@@ -23,6 +23,8 @@ class LivensMidpoint(MidpointVelocity):
     """
 
     name = "livens-midpoint"
+    aliases = ("MPL",)
+    group = "Energy-momentum and midpoint schemes"
     order = 2
     symplectic = False
     symmetric = True

@@ -25,6 +25,7 @@ class LivensVariational(ElementScheme):
     """
 
     name = "livens-variational"
+    group = "Symplectic schemes for systems with constraints"
     order = 2
     symplectic = True
     symmetric = True
@@ -34,7 +35,7 @@ class LivensVariational(ElementScheme):
     unknowns = ("v", "v1")
     multipliers = ("lam", "mu")
 
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v, old.v]
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:

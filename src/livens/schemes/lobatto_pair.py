@@ -10,7 +10,8 @@ import casadi as ca
 from livens import tableaus
 from livens.models.system import System
 from livens.schemes.base import Requirement, Scheme
-from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State, step_equations
+from livens.schemes.recipes.element_equations import ElementEquations
+from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
 from livens.schemes.recipes.partitioned import (
     PartitionedStages,
     constant_momentum_map,
@@ -41,6 +42,9 @@ class LobattoPair(Scheme):
     """
 
     family = "lobatto-iiia-iiib-<s>"
+    aliases = ("J-PRK-<s>",)
+    nicknames: ClassVar[dict[str, tuple[Any, ...]]] = {"J-PRK": (3,)}
+    group = "Symplectic schemes for systems with constraints"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((2,), (3,), (4,))
     symplectic = symmetric = True
     conserves = ("constraint", "velocity_constraint", "momentum_maps")
@@ -55,7 +59,7 @@ class LobattoPair(Scheme):
     def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
         x, y = self.pair.first, self.pair.second
         relations = Relations(x.A, y.A, x.b, x.c, constant_momentum_map(model))
-        return step_equations(model, _PairStages(relations, constrained=bool(model.m)), dropped)
+        return ElementEquations(model, _PairStages(relations, constrained=bool(model.m)), tuple(dropped))
 
 
 class _PairStages(PartitionedStages):
@@ -101,7 +105,7 @@ def rates(e: ElementEnergies, q: Any, v: Any, a: Any, t: Any) -> tuple[Any, Any]
 
     hidden = along(m.g) if e.m else m.g
     both = [along(ca.gradient(m.T, m.v)), along(hidden) if e.m else m.g]
-    return ca.Function("rates", [m.q, m.v, acceleration, m.t, m.k], both)(q, v, a, t, e.k)  # type: ignore[return-value]
+    return ca.Function("rates", [m.q, m.v, acceleration, m.t, m.k], both)(q, v, a, t, e.k)
 
 
 class Rattle(ElementScheme):
@@ -114,6 +118,7 @@ class Rattle(ElementScheme):
     """
 
     name = "rattle"
+    group = "Symplectic schemes for systems with constraints"
     order = 2
     symplectic = symmetric = True
     conserves: tuple[str, ...] = ("constraint", "velocity_constraint", "momentum_maps")
@@ -122,7 +127,7 @@ class Rattle(ElementScheme):
     unknowns = ("v", "v1")
     multipliers: tuple[str, ...] = ("lam", "mu")
 
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v, old.v]
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:

@@ -11,7 +11,8 @@ import numpy as np
 from livens import tableaus
 from livens.models.system import System
 from livens.schemes.base import Scheme
-from livens.schemes.recipes.elements import ElementEnergies, Share, State, step_equations
+from livens.schemes.recipes.element_equations import ElementEquations
+from livens.schemes.recipes.elements import ElementEnergies, Share, State
 from livens.schemes.recipes.partitioned import Staged, constant_momentum_map, force, powers, velocity_constraint
 from livens.schemes.recipes.relations import weighted
 from livens.schemes.recipes.stages import (
@@ -37,6 +38,9 @@ class Murua(Scheme):
     """
 
     family = "murua-<s>"
+    aliases = ("M-PRK-<s>",)
+    nicknames: ClassVar[dict[str, tuple[Any, ...]]] = {"M-PRK": (2,)}
+    group = "Runge-Kutta methods"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((1,), (2,), (3,))
     symplectic, symmetric = False, True
     conserves: tuple[str, ...] = ("velocity_constraint",)
@@ -51,7 +55,7 @@ class Murua(Scheme):
 
     def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
         recipe = _GGLStages if self.stabilised else _MuruaStages
-        return step_equations(model, recipe(self.coefficients, constant_momentum_map(model)), dropped)
+        return ElementEquations(model, recipe(self.coefficients, constant_momentum_map(model)), tuple(dropped))
 
 
 class MuruaGGL(Murua):
@@ -62,6 +66,7 @@ class MuruaGGL(Murua):
     """
 
     family = "murua-ggl-<s>"
+    aliases = ("M-PRK-GGL-<s>",)
     conserves = ("constraint", "velocity_constraint")
     summary, source = "Murua's method on the GGL equations: no drift", "S002 sect. 6.3.3"
     stabilised = True
@@ -109,7 +114,7 @@ class _MuruaStages(Staged):
         return [old.q + h * weighted(E, D, old.v if c == 1 else c * old.v) for c, E in both]
 
     # -- the recipe ---------------------------------------------------------------------------------------------------
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [0 * old.v] * len(self.unknowns)
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
@@ -195,8 +200,8 @@ class _GGLStages(_MuruaStages):
     def _increments_by_unknowns(self) -> np.ndarray:
         return np.eye(len(self.unknowns))[self.s : 2 * self.s]
 
-    def multiplier_guess(self, name: str, old: Any) -> Any:
-        return 0 * old if name.startswith("M") else old
+    def multiplier_guess(self, name: str, lam: Any) -> Any:
+        return 0 * lam if name.startswith("M") else lam
 
     def rows(self, old: State, x: Any, h: Any) -> list[Any]:
         rows, D = super().rows(old, x, h), self._all(x, self.deviations)

@@ -23,7 +23,8 @@ Flow = Callable[[Any, Any], Any]
 class NambuSplitting(Scheme):
     """Exact flows of the parts, each for half a step, the last for a whole one, then back (S003 paper IV, 4.1)."""
 
-    models = ("Nambu",)
+    group = "Nambu systems"
+    forms = ("nambu",)
     order, symplectic, symmetric = 2, False, True
     conserves: tuple[str, ...] = ()
     implicit = False

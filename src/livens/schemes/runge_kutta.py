@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from livens import tableaus
-from livens.models.system import System
 from livens.schemes.base import Scheme
-from livens.schemes.recipes.elements import step_equations
+from livens.schemes.recipes.element_equations import ElementEquations
 from livens.schemes.recipes.partitioned import PartitionedStages, StagesOnConstraints, constant_momentum_map
 from livens.schemes.recipes.relations import Relations
 from livens.schemes.recipes.stages import stage_equations
@@ -25,7 +24,8 @@ class RungeKutta(Scheme):
     stage is the end of the step puts all stages on the constraints; the others are for systems without.
     """
 
-    models = ("System", "FirstOrder", "PortHamiltonian", "Nambu")
+    group = "Runge-Kutta methods"
+    forms = ("elements", "descriptor")
     tableau: Tableau
     make: ClassVar[Callable[[int], Tableau]]
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((2,), (3,))
@@ -48,7 +48,7 @@ class RungeKutta(Scheme):
 
     @property
     def regular(self) -> bool:
-        """A is."""
+        """The matrix A of the tableau is regular, so that stages follow from slopes and slopes from stages."""
         return bool(np.linalg.matrix_rank(self.tableau.A) == self.tableau.s)
 
     def _estimate_order(self) -> int:
@@ -57,18 +57,18 @@ class RungeKutta(Scheme):
         return min(s, self.tableau.C + 1 if self.tableau.c[0] == 0 else s) if first_row else s - 1
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
-        if not isinstance(model, System):
+        if "elements" not in model.forms:
             return stage_equations(model, self.tableau)
         T = self.tableau
         relations = Relations(T.A, T.A, T.b, T.c, constant_momentum_map(model))
         recipe = StagesOnConstraints if model.m else PartitionedStages
-        return step_equations(model, recipe(relations), dropped)
+        return ElementEquations(model, recipe(relations), tuple(dropped))
 
     def missing(self, model: Any) -> list[str]:
         found = super().missing(model)
         if found:
             return found
-        if not isinstance(model, System):
+        if "elements" not in model.forms:
             return found if self.regular or model.regular_flow else ["x' to follow from x"]
         if model.m and not self.for_constraints:
             found.append("a system without constraints")

@@ -1,8 +1,9 @@
-"""What the engine is given: the equations of one step, as expressions."""
+"""The equations of one step: what a scheme writes down, and what the engine is given."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,22 @@ from livens.expressions.graph.roundoff import roundoff_bound
 from livens.expressions.layout import Layout
 
 
-@dataclass(frozen=True, eq=False)
 class StepEquations:
+    """What has to be solved in one step of a model.
+
+    Equations may have structure, such as a sum over elements of a few types; `flatten` writes them as one expression
+    graph, which is what the fused tier compiles. A tier that uses the structure never asks for that.
+    """
+
+    layout: Layout  # the parts of the state
+
+    def flatten(self) -> FlatEquations:
+        """The same equations as one expression graph."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class FlatEquations(StepEquations):
     """``residual(x; z, c) = 0`` for the unknowns x of a step that starts from the state z.
 
     ``c = (h, t, parameters...)`` are run-time inputs. The Jacobian is given by its nonzeros and their places.
@@ -51,6 +66,25 @@ class StepEquations:
         for name, (found, needed) in wrong.items():
             if found != needed:
                 raise ValueError(f"the equations of a step have {found} entries in '{name}', not {needed}")
+
+    @classmethod
+    def of(cls, x: Any, z: Any, c: Any, *, residual: Any, **parts: Any) -> FlatEquations:
+        """Equations whose Jacobian is derived from the residual as a whole."""
+        jacobian = ca.jacobian(residual, x)
+        rows, columns = jacobian.sparsity().get_triplet()
+        return cls(
+            x=x,
+            z=z,
+            c=c,
+            residual=residual,
+            rows=np.array(rows, dtype=np.int64),
+            columns=np.array(columns, dtype=np.int64),
+            jacobian=ca.SX(jacobian.nz[:]) if rows else ca.SX(0, 1),
+            **parts,
+        )
+
+    def flatten(self) -> FlatEquations:
+        return self
 
     @property
     def size(self) -> int:
@@ -90,3 +124,9 @@ class StepEquations:
     @functools.cached_property
     def guess_function(self) -> ca.Function:
         return ca.Function("guess", [self.z, self.c], [self.guess])
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Two runs with the same fingerprint solve the same equations, written down in the same order."""
+        content = self.newton_function.serialize() + self.end_function.serialize()
+        return hashlib.sha256(content.encode()).hexdigest()

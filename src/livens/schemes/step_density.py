@@ -37,6 +37,7 @@ class StepDensity(Adaptive, MapScheme):
     """
 
     name, order, symplectic, symmetric = "step-density", 2, False, True
+    aliases = ("SYMM",)
     conserves = ("momentum_maps",)
     summary, source = "Verlet with reversible adaptive steps: explicit", "S003 alg. 3.2.1"
     requires = (SEPARABLE, CONSERVATIVE)

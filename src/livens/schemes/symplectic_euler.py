@@ -25,6 +25,7 @@ class SymplecticEuler(ElementScheme):
     """
 
     name = "symplectic-euler"
+    group = "Symplectic schemes for systems with constraints"
     order = 1
     symplectic = True
     symmetric = False
@@ -33,15 +34,15 @@ class SymplecticEuler(ElementScheme):
     source = "S001 (41) with gam = 0, S003 2.6.4"
     unknowns = ("v",)
     multipliers = ("lam",)
-    models = ("System", "Hamiltonian")
+    forms = ("elements", "phase space")
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         kicked = Variational(0.0)
-        if model.kind == "Hamiltonian" or (not model.m and not kicked.missing(model) and kicked.explicit(model)):
+        if "elements" not in model.forms or (not model.m and not kicked.missing(model) and kicked.explicit(model)):
             return kicked.equations(model)
         return super().equations(model, dropped)
 
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v]
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:

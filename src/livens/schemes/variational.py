@@ -23,10 +23,10 @@ class Variational(MapScheme):
     """
 
     family = "variational:<alpha>"
-    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.0,), (1.0,))
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.0,), (0.25,), (1.0,))
     symplectic = True
     conserves = ("momentum_maps",)
-    summary, source = "variational, one point of evaluation", "S003 (2.29)"
+    summary, source = "variational, one point of evaluation; of order 2 for alpha = 1/2", "S003 (2.29)"
 
     def __init__(self, alpha: float) -> None:
         self.alpha, self.name = alpha, f"variational:{digits(alpha)}"

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError, IntegrationError
+from livens.errors import IntegrationError
+from livens.expressions.numbers import positive, whole_number
 from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
-from livens.run.plan import positive
 from livens.run.simulate import simulate
 
 #: Steps may agree with each other and still be too long for something the motion does at once, such as passing a narrow
@@ -34,8 +34,7 @@ def to_accuracy(
     True
     """
     limit = positive("tolerance", tolerance)
-    if isinstance(halvings, bool) or not isinstance(halvings, int) or halvings < 1:
-        raise InputError(f"halvings must be a whole number of at least 1, got {halvings!r}")
+    halvings = whole_number("halvings", halvings, least=1)
     size = positive("h", model.h if h is None and isinstance(model, Problem) else h)
     last: Result | None = None
     reason = ""

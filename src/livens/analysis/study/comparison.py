@@ -12,9 +12,9 @@ import numpy as np
 from livens.analysis.study.steps import chosen_schemes, end_time
 from livens.analysis.verdicts import Row, plain, rows
 from livens.errors import IntegrationError
+from livens.expressions.numbers import positive
 from livens.models.problem import Problem
 from livens.results.result import Result
-from livens.run.plan import positive
 from livens.run.progress import Progress
 from livens.run.simulate import simulate
 from livens.schemes.base import Scheme

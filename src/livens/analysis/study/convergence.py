@@ -157,7 +157,7 @@ def _point(
     errors = {name: reference.error(name, run.last(name)) for name in names}
     statistics = run.statistics
     # a correction evaluates the equations with their derivatives; after it the residual is looked at once more
-    evaluations = 2 * statistics.newton_iterations or statistics.steps * getattr(scheme, "evaluations", 1)
+    evaluations = 2 * statistics.newton_iterations or statistics.steps * scheme.evaluations
     return Point(h, errors, wall, statistics.steps, evaluations)
 
 

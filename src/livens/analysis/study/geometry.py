@@ -14,16 +14,16 @@ import numpy as np
 import scipy.linalg as sl
 
 from livens import schemes
-from livens.engine.reference import ReferenceStepper
+from livens.engine.reference import ReferenceSolver
 from livens.errors import InputError, IntegrationError
+from livens.expressions.numbers import number, positive
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.model import InitialState
 from livens.models.summed import dynamics
 from livens.models.system import System
-from livens.run.plan import number, positive
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.elements import ElementScheme
-from livens.schemes.step import StepEquations
+from livens.schemes.step import FlatEquations
 
 
 def symplecticity_defect(
@@ -57,7 +57,7 @@ def symplecticity_defect(
     """
     step = _Step(system, scheme, dict(q0=q, v0=v, p0=p), h, t, parameters, scaling)
     n, layout = len(system.coordinates), step.equations.layout
-    v_by_q, v_by_p = _velocity_derivatives(system, step)
+    v_by_q, v_by_p = system.velocity_derivatives(step.start, step.k)
     lift = np.zeros((layout.size, 2 * n))
     lift[layout["q"], :n] = lift[layout["p"], n:] = np.eye(n)
     lift[layout["v"]] = np.hstack([v_by_q, v_by_p])
@@ -72,7 +72,7 @@ def symplecticity_defect(
     D = np.vstack([whole[layout["q"]], whole[layout["p"]]])
     J = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
     gap = D.T @ J @ D - J
-    if isinstance(system, System) and system.m:
+    if system.constraint_names:
         N = _tangents(system, step, v_by_q, v_by_p)
         gap = N.T @ gap @ N
     return float(np.linalg.norm(gap, 2)) if gap.size else 0.0
@@ -122,16 +122,16 @@ class _Step:
         parameters: Mapping[str, Any] | None, scaling: Any,
     ) -> None:  # fmt: skip
         self.scheme = schemes.get(scheme)
-        if not isinstance(system, (System, Hamiltonian)):
+        if not {"elements", "phase space"} & {*getattr(system, "forms", ())}:
             raise InputError(f"one step is looked at in coordinates and momenta, which {system!r} has not")
         schemes.require(self.scheme, system)
         self.scheme = self.scheme if scaling is None else self.scheme.scaled(scaling)
         self.k = system.parameter_vector(parameters or {})
         self.start: InitialState = system.start(given, self.k, number("t", t), project=False, redundant="remove")
-        self.equations: StepEquations = self.scheme.equations(system, self.start.dropped)
+        self.equations: FlatEquations = self.scheme.equations(system, self.start.dropped).flatten()
         size = positive("h", h)
         self._c = np.concatenate([[size, self.start.t], self.k])
-        self._stepper = ReferenceStepper(self.equations)
+        self._stepper = ReferenceSolver(self.equations)
         #: Parts of the state that the scheme added.
         self.memory = self.scheme.memory(system, self.start.values, self.k, self.start.t, size)
         self.z = self.equations.layout.vector({**self.start.values, **self.memory})
@@ -188,23 +188,7 @@ class _Step:
         return np.asarray(end_z - end_x @ np.linalg.solve(r_x, r_z) if e.size else end_z)
 
 
-def _velocity_derivatives(system: System | Hamiltonian, step: _Step) -> tuple[np.ndarray, np.ndarray]:
-    """Of v(q, p) by q and by p: ``v = dH/dp``, or from ``p = dT/dv(q, v)``."""
-    state, n = step.start, len(system.coordinates)
-    if isinstance(system, Hamiltonian):
-        by_both = system.function(ca.jacobian(system.velocity, ca.vertcat(system.q, system.p)))
-        numbers = np.array(by_both(state["q"], state["p"], state.t, step.k))
-        return numbers[:, :n], numbers[:, n:]
-    if not system.regular_mass:
-        raise InputError("symplecticity is not defined: the mass matrix is singular, (q, p) does not determine v")
-    d = dynamics(system)
-    M = ca.jacobian(d.fibre_derivative, d.v)
-    both = d.function(ca.horzcat(M, ca.jacobian(d.fibre_derivative, d.q)))
-    mass, turning = np.split(np.array(both(state["q"], state["v"], state["p"], state.t, step.k)), 2, axis=1)
-    return -np.linalg.solve(mass, turning), np.linalg.inv(mass)
-
-
-def _tangents(system: System, step: _Step, v_by_q: np.ndarray, v_by_p: np.ndarray) -> np.ndarray:
+def _tangents(system: Any, step: _Step, v_by_q: np.ndarray, v_by_p: np.ndarray) -> np.ndarray:
     """An orthonormal basis of the directions (dq, dp) that keep the constraints and the hidden ones."""
     d, state = dynamics(system), step.start
     hidden = d.velocity_constraint

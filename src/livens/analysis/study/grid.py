@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
-from livens.run.plan import number
+from livens.expressions.numbers import number
 
 #: More runs than this in one sweep are a slip of the pen.
 MOST = 1_000_000

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from livens.analysis.study.comparison import errors_at_end
-from livens.analysis.study.reference import variables
 from livens.analysis.study.steps import ONLY_THE_END
 from livens.analysis.verdicts import plain
 from livens.errors import Interrupted, LivensError
 from livens.models.problem import Problem
-from livens.problems import load
+from livens.problems import with_parameters
 from livens.run.simulate import simulate
 
 #: Not options of the problem but of the run.
@@ -38,10 +37,13 @@ def run_member(
 ) -> dict[str, Any]:
     """Run a problem with some options; whatever goes wrong is a row as well."""
     run_options = {name: value for name, value in {**options, **chosen}.items() if name in RUN_OPTIONS}
-    problem_options = {name: value for name, value in {**options, **chosen}.items() if name not in RUN_OPTIONS}
+    changes = {name: value for name, value in {**options, **chosen}.items() if name not in RUN_OPTIONS}
     row: dict[str, Any] = dict(chosen)
     try:
-        problem = load(build, **problem_options) if isinstance(build, str) else build(**problem_options)
+        if isinstance(build, str):
+            problem, run_options["parameters"] = with_parameters(build, changes)
+        else:
+            problem = build(**changes)
         result = simulate(problem, every=ONLY_THE_END, redundant="remove", progress=False, **run_options)
     except Interrupted as stop:
         return row | {"status": "interrupted", "reason": str(stop)}
@@ -68,6 +70,6 @@ def run_member(
             exact = problem.reference(result.facts.t_end)
         row |= {f"error_{name}": plain(error) for name, error in errors_at_end(result, exact).items()}
     if final:
-        for name in variables(result.system):
+        for name in result.system.error_variables:
             row |= {f"{name}.{c}": float(x) for c, x in zip(result.facts.coordinates, result.last(name), strict=True)}
     return row

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,6 @@ from livens.analysis.round_off import round_off
 from livens.analysis.trend import Trend, line
 from livens.analysis.verdicts import plain
 from livens.errors import InputError
-from livens.models.multibody_equations import Formulation
 from livens.models.problem import Problem
 from livens.results.result import Result
 from livens.run.simulate import simulate
@@ -226,17 +224,8 @@ def _state(run: Result) -> list[str]:
 def _problem_of(run: Result) -> Problem:
     """A problem that starts where the run started."""
     facts, model = run.facts, run.system
-    start: Mapping[str, Any] = {f"{name}0": getattr(run, name)[0] for name in _state(run)}
+    start = model.start_from({name: getattr(run, name)[0] for name in _state(run)})
     known = run.problem
     if known is not None:
-        return dataclasses.replace(known, system=model, start=_usual(model, start))
-    return Problem("run", model, None, None, facts.scheme, facts.h, facts.t_end, facts.t0, start=_usual(model, start))
-
-
-def _usual(model: Any, start: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model of this kind starts from."""
-    if isinstance(model, Formulation):
-        n = len(model.coordinates) // 2
-        return {"q0": start["x0"][:n], "v0": start["x0"][n:]}
-    drop = "v0" if model.kind == "Hamiltonian" else "p0"
-    return {name: value for name, value in start.items() if name != drop}
+        return dataclasses.replace(known, system=model, start=start)
+    return Problem("run", model, None, None, facts.scheme, facts.h, facts.t_end, facts.t0, start=start)

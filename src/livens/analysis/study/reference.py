@@ -11,7 +11,6 @@ import numpy as np
 
 from livens.analysis.study.steps import ONLY_THE_END
 from livens.errors import InputError, IntegrationError
-from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.run.simulate import simulate
 from livens.schemes import fitting, get
@@ -19,13 +18,6 @@ from livens.schemes.base import Scheme
 
 #: A reference is made with the finest step of the study halved so often; the coarser of these runs check it.
 _LEVELS = 4
-
-
-def variables(model: Model) -> tuple[str, ...]:
-    """What the errors of a run are measured in: q and v, of a Hamiltonian q and p, of a model of first order x."""
-    if model.kind == "Hamiltonian":
-        return "q", "p"
-    return ("q", "v") if "q" in model.view.symbols else ("x",)
 
 
 @dataclass(frozen=True)
@@ -66,7 +58,7 @@ def _extrapolated(problem: Problem, t_end: float, scheme: Scheme, finest: float,
     """
     span = t_end - problem.t0
     base = math.ceil(span / finest * (1 - 1e-12))
-    names = variables(problem.system)
+    names = problem.system.error_variables
     table: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for level in range(_LEVELS):
         steps = base * 2**level

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from livens import schemes as all_schemes
 from livens.errors import InputError
+from livens.expressions.numbers import number, positive
 from livens.models.problem import Problem
-from livens.run.plan import number, positive
 from livens.schemes.base import Scheme
 
 #: A study takes so many steps, each half the one before; its runs of a scheme solve at most so many equations together.

@@ -15,6 +15,7 @@ from livens.analysis.study.grid import combinations
 from livens.analysis.study.member import RUN_OPTIONS, quiet_start, run_member
 from livens.analysis.study.table import write_table
 from livens.errors import InputError, suggestion
+from livens.expressions.numbers import whole_number
 from livens.models.problem import Problem
 from livens.run.progress import Progress
 
@@ -140,9 +141,10 @@ def _check_names(problem: str | Callable[..., Problem], names: set[str]) -> None
         if not callable(problem):
             raise InputError(f"sweep needs the name of a problem or a function that returns one, got {problem!r}")
         return
-    known = {*problems.entry(problem).options, *RUN_OPTIONS}
-    for name in sorted(names):
-        if name not in known:
+    others = {name for name in names if name not in (*RUN_OPTIONS, *problems.entry(problem).options)}
+    if others:  # parameters of the model, or slips of the pen
+        known = [*problems.entry(problem).options, *RUN_OPTIONS, *problems.load(problem).system.parameters]
+        for name in sorted(others - set(known)):
             raise InputError(f"problem '{problem}' has no option '{name}'{suggestion(name, known)}")
 
 
@@ -150,6 +152,4 @@ def _workers(workers: int | None, members: int) -> int:
     if workers is None:
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, min(available, members))
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise InputError(f"workers must be a whole number of at least 1, got {workers!r}")
-    return min(workers, members)
+    return min(whole_number("workers", workers, least=1), members)

@@ -95,12 +95,27 @@ def _square_root(_: str, a: Moving, start: Any, end: Any) -> Any:
     return ca.if_else(total > 0, a.step / ca.if_else(total > 0, total, 1), end - start)
 
 
+def _hypotenuse(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
+    total = start + end
+    safe = ca.if_else(total > 0, total, 1)  # both ends at the origin: nothing has changed
+    # no squares: they overflow long before the hypotenuse does
+    return 2 * (a.mean / safe * a.step + b.mean / safe * b.step)
+
+
 def _logarithm(_: str, a: Moving, *__: Any) -> Any:
     return ca.if_else(a.step > 0, ca.log1p(a.step / a.start), -ca.log1p(-a.step / a.end))
 
 
+def _logarithm_of_one_plus(_: str, a: Moving, *__: Any) -> Any:
+    return _logarithm("LOG", Moving(1 + a.start, 1 + a.end, a.step))
+
+
 def _exponential(_: str, a: Moving, start: Any, end: Any) -> Any:
     return _exponential_change(a.step, start, end)
+
+
+def _exponential_minus_one(_: str, a: Moving, *__: Any) -> Any:
+    return _exponential_change(a.step, ca.exp(a.start), ca.exp(a.end))  # one plus the value would cancel near -1
 
 
 def _exponential_change(change: Any, start: Any, end: Any) -> Any:
@@ -174,8 +189,11 @@ _RULES: dict[str, Any] = {
     "TWICE": lambda _, a, *__: 2 * a.step,
     "INV": lambda _, a, start, end: -start * end * a.step,
     "SQRT": _square_root,
+    "HYPOT": _hypotenuse,
     "LOG": _logarithm,
+    "LOG1P": _logarithm_of_one_plus,
     "EXP": _exponential,
+    "EXPM1": _exponential_minus_one,
     "SIN": lambda _, a, *__: 2 * ca.cos(a.mean) * ca.sin(a.step / 2),
     "COS": lambda _, a, *__: -2 * ca.sin(a.mean) * ca.sin(a.step / 2),
     "TAN": _tangent,

@@ -50,6 +50,11 @@ def _apply(name: str, a: Rounded, b: Rounded | None = None) -> Rounded:
         return Rounded(value, ca.SX(0))
     if name in ("FMIN", "FMAX") and b is not None:
         return Rounded(value, ca.fmax(a.error, b.error))  # which one it is may be a matter of round-off itself
+    if name == "HYPOT" and b is not None:
+        # its slopes a/value and b/value have no limit at the origin, but are never larger than one
+        safe = ca.if_else(value > 0, value, 1)
+        passed = [ca.if_else(value > 0, ca.fabs(side.value) / safe, 1) * side.error for side in (a, b)]
+        return Rounded(value, passed[0] + passed[1] + 2 * ca.fabs(value))
     # everything else by its derivatives; library functions are good to an ulp
     error = 2 * ca.fabs(value)
     symbols = [ca.SX.sym("x") for _ in operands]

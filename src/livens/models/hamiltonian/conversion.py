@@ -10,14 +10,15 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError, ModelError, suggestion
-from livens.expressions.parameters import Namespace, Parameters
+from livens.expressions.parameters import Namespace
+from livens.expressions.probe import Probe
 from livens.models.hamiltonian.model import Hamiltonian, Terms
 from livens.models.summed import Dynamics, dynamics
 from livens.models.system import System
 
 
-def from_system(system: System, expensive: Sequence[str]) -> tuple[Sequence[str], Parameters, np.ndarray, Terms]:
-    """Names, parameters and terms of the Hamiltonian of a system."""
+def from_system(system: System, expensive: Sequence[str]) -> Terms:
+    """What the Hamiltonian of a system consists of."""
     d = dynamics(system)
     _check(system, d)
     # T = v.M v/2 + a.v + T_0, so v = M^-1 (p - a) and H = (p - a).v/2 - T_0 + V
@@ -28,9 +29,7 @@ def from_system(system: System, expensive: Sequence[str]) -> tuple[Sequence[str]
     V_cheap -= T_0
     H = kinetic + V_cheap + V_expensive
     T, V = (None, None) if ca.depends_on(kinetic, d.q) else (kinetic, V_cheap)
-    own = system.parameter_vector()[system.shared.size :]
-    terms = Terms(d.q, d.p, d.v, d.t, d.k, H, T, V, V_expensive, forces[0], forces[1])
-    return system.coordinates, system.shared, own, terms
+    return Terms(d.q, d.p, d.v, d.t, d.k, H, T, V, V_expensive, forces[0], forces[1])
 
 
 def _check(system: System, d: Dynamics) -> None:
@@ -87,10 +86,8 @@ def to_system(model: Hamiltonian) -> System:
     b, V = (ca.substitute(e, p, ca.SX.zeros(model.n)) for e in (model.velocity, model.H))
     if ca.depends_on(ca.vertcat(ca.vec(ca.densify(W)), b), t):
         raise ModelError("Livens' form needs a kinetic energy that does not depend on time")
-    rank = ca.Function("W", [q, k], [W])
-    random = np.random.default_rng(3)
-    matrix = np.array(rank(random.uniform(0.5, 1.5, model.n), model.parameter_vector()))
-    if not np.all(np.isfinite(matrix)) or np.linalg.matrix_rank(matrix) < model.n:
+    matrix = Probe([q, k], seed=3, given={1: model.parameter_vector()}).first(W)
+    if matrix is None or np.linalg.matrix_rank(matrix) < model.n:
         raise ModelError("Livens' form needs velocities that determine the momenta; d2H/dp2 is singular")
     kinetic = ca.Function("T", [q, v, k], [ca.dot(v - b, solve(W, v - b)) / 2])
     potential = ca.Function("V", [q, t, k], [V])

@@ -10,12 +10,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens import math as m
 from livens.errors import InputError, ModelError
-from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import Reader, names_of, vector_of
-from livens.models.element import ModelFunction
+from livens.expressions.names import Names, names_of
+from livens.expressions.numbers import vector
+from livens.expressions.parameters import Namespace, Parameters, ParameterTable
+from livens.expressions.probe import Probe
+from livens.expressions.read import ModelFunction, Reader
 from livens.models.hamiltonian.phase_space import PhaseSpaceModel
+from livens.models.model import serialized
 from livens.models.symmetry import momentum_generator
 from livens.models.system import System
 
@@ -75,7 +77,7 @@ class Hamiltonian(PhaseSpaceModel):
 
     def __init__(
         self,
-        coordinates: str | int | Sequence[str],
+        coordinates: Names,
         *,
         kinetic: ModelFunction | None = None,
         potential: ModelFunction | None = None,
@@ -92,8 +94,7 @@ class Hamiltonian(PhaseSpaceModel):
             raise ModelError("give either kinetic, and potential if there is one, or hamiltonian")
         q, p, v = (ca.SX.sym(name, n) for name in "qpv")
         t, k = ca.SX.sym("t"), ca.SX.sym("k", shared.size)
-        named = Namespace(shared.symbols(k))
-        read = Reader({"q": m.symbols(q), "p": m.symbols(p), "v": m.symbols(v), "t": m.Scalar(t), "k": named})
+        read = Reader({"q": q, "p": p, "v": v, "t": t, "k": Namespace(shared.symbols(k))})
         T = None if kinetic is None else read("kinetic", _function("kinetic", kinetic), (), "pk")
         V = ca.SX(0) if potential is None else read("potential", _function("potential", potential), (), "qtk")
         H = read("hamiltonian", _function("hamiltonian", hamiltonian), (), "qptk") if T is None else T + V
@@ -111,19 +112,18 @@ class Hamiltonian(PhaseSpaceModel):
         cheap = None if T is None else V + potentials[0]
         terms = Terms(q, p, v, t, k, H + sum(potentials), T, cheap, potentials[1], *vectors)
         generators = {name: momentum_generator(name, f, n) for name, f in (symmetries or {}).items()}
-        self._adopt(names, shared, np.zeros(0), terms, generators, None)
+        self._adopt(names, ParameterTable(shared), terms, generators, None)
 
     def _adopt(
         self,
         names: Sequence[str],
-        shared: Parameters,
-        own: np.ndarray,
+        parameters: ParameterTable,
         terms: Terms,
         symmetries: dict[str, Any],
         source: System | None,
     ) -> None:
         self.coordinates, self.n = tuple(names), len(names)
-        self.shared, self._own = shared, own
+        self.shared, self.parameter_table = parameters.shared, parameters
         self.terms = terms
         self.q, self.p, self.v, self.t, self.k = terms.q, terms.p, terms.v, terms.t, terms.k
         self.H, self.T = terms.H, terms.T
@@ -148,9 +148,9 @@ class Hamiltonian(PhaseSpaceModel):
         """
         from livens.models.hamiltonian.conversion import from_system  # it needs this class
 
-        names, shared, own, terms = from_system(system, expensive)
         made = cls.__new__(cls)
-        made._adopt(names, shared, own, terms, dict(system.symmetries), system)
+        terms = from_system(system, expensive)
+        made._adopt(system.coordinates, system.parameter_table, terms, dict(system.symmetries), system)
         return made
 
     def system(self) -> System:
@@ -165,20 +165,6 @@ class Hamiltonian(PhaseSpaceModel):
 
         return to_system(self)
 
-    # -- parameters ---------------------------------------------------------------------------------------------------
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return self.shared.plain()
-
-    @property
-    def parameter_count(self) -> int:
-        return self.shared.size + self._own.size
-
-    def parameter_vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
-        """All parameters as the compiled step reads them."""
-        return np.concatenate([self.shared.changed(changes or {}).vector(), self._own])
-
     # -- what follows from H ------------------------------------------------------------------------------------------
     @functools.cached_property
     def velocity(self) -> Any:
@@ -190,6 +176,11 @@ class Hamiltonian(PhaseSpaceModel):
         """``p' = -dH/dq + F``."""
         force = ca.substitute(self.F, self.v, self.velocity)
         return ca.densify(force - ca.gradient(self.H, self.q))
+
+    @functools.cached_property
+    def field(self) -> Any:
+        """``(q', p')``."""
+        return ca.vertcat(self.velocity, self.momentum_rate)
 
     @functools.cached_property
     def A(self) -> Any:
@@ -217,7 +208,7 @@ class Hamiltonian(PhaseSpaceModel):
 
     def energy(self, q: Any, p: Any, t: float = 0.0, **changes: Any) -> float:
         """The value of H in a state."""
-        state = vector_of("q", q, self.coordinates), vector_of("p", p, self.coordinates)
+        state = vector("q", q, self.coordinates), vector("p", p, self.coordinates)
         return float(self.function(self.H)(*state, t, self.parameter_vector(changes)))
 
     def momenta(self, q: Any, v: Any, t: float = 0.0, **changes: Any) -> np.ndarray:
@@ -227,7 +218,7 @@ class Hamiltonian(PhaseSpaceModel):
         >>> lv.Hamiltonian("x", hamiltonian=lambda q, p: p[0] ** 2 / 6 + q[0] ** 2).momenta(q=[1.0], v=[2.0])
         array([6.])
         """
-        state = vector_of("q", q, self.coordinates), vector_of("v", v, self.coordinates)
+        state = vector("q", q, self.coordinates), vector("v", v, self.coordinates)
         return self.momenta_of(*state, t, self.parameter_vector(changes))
 
     def momenta_of(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
@@ -272,14 +263,17 @@ class Hamiltonian(PhaseSpaceModel):
         """Turning all momenta around turns the motion around: ``H(q, -p) = H(q, p)``, and the same for the forces."""
         if not self.autonomous:
             return False
-        both = ca.Function("both", [self.q, self.p, self.k], [self.H, ca.substitute(self.F, self.v, self.velocity)])
-        values, random = self.parameter_vector(), np.random.default_rng(2)
-        for _ in range(5):
-            q, p = random.uniform(0.5, 1.5, self.n), random.uniform(0.5, 1.5, self.n)
-            there, back = (np.concatenate([np.array(x).ravel() for x in both(q, s * p, values)]) for s in (1, -1))
-            if not np.all(np.abs(there - back) <= 1e-12 * (1 + np.abs(there))):  # a NaN is no proof
-                return False
-        return True
+        there = ca.vertcat(self.H, ca.substitute(self.F, self.v, self.velocity))
+        back = ca.substitute(there, self.p, -self.p)
+        probe = Probe([self.q, self.p, self.k], seed=2, given={2: self.parameter_vector()})
+        return probe.vanishes(there - back, 1 + ca.fabs(there)) is True
+
+    def content(self) -> Sequence[Any]:
+        terms = {name: term for name, term in vars(self.terms).items() if name not in "qpvtk" and term is not None}
+        symbols = [self.q, self.p, self.v, self.t, self.k]
+        symmetries = [generator.serialize() for generator in self.symmetries.values()]
+        source = "" if self.source is None else self.source.digest
+        return list(terms), serialized(symbols, list(terms.values())), symmetries, source
 
     def __str__(self) -> str:
         lines = [f"Hamiltonian with {self.n} coordinate{'s' if self.n != 1 else ''} ({' '.join(self.coordinates)})"]
@@ -289,7 +283,7 @@ class Hamiltonian(PhaseSpaceModel):
             "reversible": "yes" if self.reversible else "no",
             "conservative": "yes" if self.conservative else "no",
             "symmetries": ", ".join(self.symmetries),
-            "parameters": ", ".join(f"{name} = {value}" for name, value in self.parameters.items()),
+            "parameters": ", ".join(f"{name} = {value}" for name, value in self.shared.plain().items()),
         }.items():
             lines += [f"  {word:<17}{value}"] if value else []
         return "\n".join(lines)

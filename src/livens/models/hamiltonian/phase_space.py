@@ -11,7 +11,10 @@ import numpy as np
 
 from livens.errors import InputError, suggestion
 from livens.expressions.layout import Layout
-from livens.models.model import InitialState, Model, View, initial_numbers, only
+from livens.expressions.numbers import vector
+from livens.expressions.probe import Probe
+from livens.models.model import InitialState, Model, Promising, View, only
+from livens.models.symmetry import has_linear_generators
 
 if TYPE_CHECKING:
     from livens.models.hamiltonian.model import Hamiltonian
@@ -21,6 +24,7 @@ class PhaseSpaceModel(Model):
     """The state is (q, p); velocities ``v = dH/dp`` go with it. Energies supplied and dissipated are kept as well."""
 
     kind = "Hamiltonian"
+    forms = ("phase space",)
     usual_scheme = "implicit-midpoint"
 
     @property
@@ -43,14 +47,15 @@ class PhaseSpaceModel(Model):
         """From q0 and p0, or from q0 and v0 where velocities determine the momenta."""
         only(given, ("q0", "p0", "v0"), "Hamiltonian system")
         model: Hamiltonian = self  # type: ignore[assignment]
-        n, state = len(self.coordinates), model.function(ca.vertcat(model.velocity, model.momentum_rate, model.H))
-        q = initial_numbers("q0", given.get("q0"), n, "coordinate")
+        n, names = len(self.coordinates), self.coordinates
+        state = model.function(ca.vertcat(model.velocity, model.momentum_rate, model.H))
+        q = vector("q0", given.get("q0"), names, "coordinate")
         if given.get("p0") is not None and given.get("v0") is not None:
             raise InputError("give either momenta p0 or velocities v0, not both")
         if given.get("v0") is not None:
-            p = model.momenta_of(q, initial_numbers("v0", given["v0"], n, "coordinate"), t0, k)
+            p = model.momenta_of(q, vector("v0", given["v0"], names, "coordinate"), t0, k)
         else:
-            p = initial_numbers("p0", given.get("p0"), n, "coordinate")
+            p = vector("p0", given.get("p0"), names, "coordinate")
         values = np.array(state(q, p, t0, k)).ravel()
         if not np.all(np.isfinite(values)):
             raise InputError("the energy or its derivatives cannot be evaluated at q0, p0: the result is not finite")
@@ -61,13 +66,23 @@ class PhaseSpaceModel(Model):
         model: Hamiltonian = self  # type: ignore[assignment]
         momentum = self.view.expression(name)
         rates = [ca.jtimes(momentum, model.q, model.velocity), ca.jtimes(momentum, model.p, model.momentum_rate)]
-        function, random = model.function(ca.horzcat(*(ca.densify(rate) for rate in rates))), np.random.default_rng(6)
-        for _ in range(5):
-            q, p = (random.uniform(0.5, 1.5, len(self.coordinates)) for _ in range(2))
-            both = np.array(function(q, p, random.uniform(), k))
-            if not np.all(np.abs(both.sum(axis=1)) <= 1e-10 * (1 + np.abs(both).sum(axis=1))):  # a NaN is no proof
-                return False
-        return True
+        probe = Probe([model.q, model.p, model.t, model.k], seed=6, given={3: k})
+        return probe.vanishes(rates[0] + rates[1], 1 + ca.fabs(rates[0]) + ca.fabs(rates[1]), 1e-10) is True
+
+    error_variables = ("q", "p")
+
+    def velocity_derivatives(self, state: InitialState, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of ``v = dH/dp`` by q and by p."""
+        model: Hamiltonian = self  # type: ignore[assignment]
+        by_both = model.function(ca.jacobian(model.velocity, ca.vertcat(model.q, model.p)))
+        by_q, by_p = np.split(np.array(by_both(state["q"], state["p"], state.t, k)), 2, axis=1)
+        return by_q, by_p
+
+    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+        """By its name, or as a momentum map whose generators are linear in q: translations and rotations."""
+        if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
+            return super().promised(scheme, name, k)
+        return name in self.symmetries and has_linear_generators(self.symmetries[name])
 
 
 class PhaseView(View):

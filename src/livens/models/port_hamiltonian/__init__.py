@@ -16,5 +16,10 @@ from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.start import start_values
 
 __all__ = [
-    "PortHamiltonian", "autonomous", "from_mechanics", "interconnect", "mechanical_state", "start_values",
-]  # fmt: skip
+    "PortHamiltonian",
+    "autonomous",
+    "from_mechanics",
+    "interconnect",
+    "mechanical_state",
+    "start_values",
+]

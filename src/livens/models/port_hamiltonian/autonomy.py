@@ -33,17 +33,23 @@ def autonomous(model: PortHamiltonian) -> PortHamiltonian:
         return ca.diagcat(matrix, corner)
 
     structure = Structure(
-        x, t, s.k,
+        x,
+        t,
+        s.k,
         H=H,
         z=ca.vertcat(z, none),
         E=ca.blockcat([[E, r], [ca.SX(1, n), one]]),
         r=ca.SX(n + 1, 1),
-        J=extended(J, none), R=extended(R, none), B=extended(B, one), P=extended(P, none), S=extended(S, none),
+        J=extended(J, none),
+        R=extended(R, none),
+        B=extended(B, one),
+        P=extended(P, none),
+        S=extended(S, none),
         N=extended(N, none),
         laws=(*laws, ca.SX(1)),
-    )  # fmt: skip
+    )
     states, ports = (*model.states, _new("time", model.states)), (*model.ports, _new("clock", model.ports))
-    return PortHamiltonian.of(structure, states, ports, model.shared)
+    return PortHamiltonian.of(structure, states, ports, model.parameter_table)
 
 
 def _new(name: str, taken: tuple[str, ...]) -> str:

@@ -84,8 +84,12 @@ def mass_spring_damper(
     <livens.PortHamiltonian: states p_1 p_2 v_1 v_2, port force>
     """
     n = len(masses)
-    for name, values, count in (("damping", damping, n), ("start", start, n), ("springs", springs, n + 1),
-                                ("rest", rest, n + 1)):  # fmt: skip
+    for name, values, count in (
+        ("damping", damping, n),
+        ("start", start, n),
+        ("springs", springs, n + 1),
+        ("rest", rest, n + 1),
+    ):
         if len(values) != count:
             raise InputError(f"{name} must have {count} entries for {n} masses, got {len(values)}")
 

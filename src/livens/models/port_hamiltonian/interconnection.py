@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError
-from livens.expressions.parameters import Parameters
+from livens.expressions.parameters import Parameters, ParameterTable
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.relations import ZERO, Relations, read_relations
 from livens.models.port_hamiltonian.structure import Structure, random_points
@@ -58,7 +58,7 @@ class Both:
     structure: Structure
     states: tuple[str, ...]
     ports: tuple[str, ...]
-    parameters: Parameters
+    parameters: ParameterTable
 
 
 def _side_by_side(a: PortHamiltonian, b: PortHamiltonian) -> Both:
@@ -78,7 +78,10 @@ def _side_by_side(a: PortHamiltonian, b: PortHamiltonian) -> Both:
     structure = Structure(
         x, t, k, Ha + Hb, ca.vertcat(za, zb), ca.diagcat(Ea, Eb), ca.vertcat(ra, rb), J, R, B, P, S, N, tuple(laws)
     )
-    return Both(structure, _merged(a.states, b.states), _merged(a.ports, b.ports), parameters)
+    own, other = a.parameter_table.further, b.parameter_table.further
+    entries = [*own.values(), *(entry.shifted(a.shared.size) for entry in other.values())]
+    table = ParameterTable(parameters, further=dict(zip(_merged(own, other), entries, strict=True)))
+    return Both(structure, _merged(a.states, b.states), _merged(a.ports, b.ports), table)
 
 
 def _merged(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
@@ -96,7 +99,7 @@ def _check_loops(both: Both, relations: Relations) -> None:
     s = both.structure
     at = ca.Function("at", [s.x, s.t, s.k], [s.S - s.N, (s.B + s.P).T])
     found = []
-    for x, t in random_points(len(both.states)):
+    for x, t in random_points(s):
         through, read = (np.array(value) for value in at(x, t, both.parameters.vector()))
         if np.all(np.isfinite(through)) and np.all(np.isfinite(read)):
             found.append(_loop(relations, through, read))
@@ -168,14 +171,21 @@ def _joined(
     N = n + kept
     x = ca.vertcat(s.x, ca.SX.sym("coupling", kept))
     structure = Structure(
-        x, s.t, s.k,
+        x,
+        s.t,
+        s.k,
         H=s.H,
         z=ca.vertcat(s.z, x[n:]),
         E=ca.diagcat(s.E, ca.SX(kept, kept)),
         r=ca.vertcat(s.r, ca.SX(kept, 1)),
-        J=Gamma[:N, :N], R=W[:N, :N], B=Gamma[:N, N:], P=W[:N, N:], S=W[N:, N:], N=Gamma[N:, N:],
+        J=Gamma[:N, :N],
+        R=W[:N, :N],
+        B=Gamma[:N, N:],
+        P=W[:N, N:],
+        S=W[N:, N:],
+        N=Gamma[N:, N:],
         laws=tuple(dict(zip(both.ports, s.laws, strict=True)).get(port) for port in external),
-    )  # fmt: skip
+    )
     states = [*both.states, *_new_names("coupling", kept, both.states)]
     return PortHamiltonian.of(structure, states, external, both.parameters)
 

@@ -9,9 +9,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens import math as m
 from livens.errors import ModelError
-from livens.expressions.parameters import Namespace, Parameters
+from livens.expressions.names import words
+from livens.expressions.parameters import Namespace, Parameters, ParameterTable
 from livens.expressions.read import Reader
 from livens.models.element import resolve
 from livens.models.port_hamiltonian.model import PortHamiltonian
@@ -41,6 +41,7 @@ def from_mechanics(
     column for each. Their outputs are the velocities in the same directions. `outputs` are further directions whose
     velocity is to be read: ports whose input is zero. Forces of the system become ports ``F_<coordinate>`` with these
     forces as input, constraints that depend on time ports ``drive_<number>``, whose output is the multiplier.
+    Functions see the parameter ``mass`` of an element ``door`` as ``k.door_mass``; a run may call it ``door.mass`` too.
 
     >>> import livens as lv
     >>> cart = lv.System("x", kinetic=lambda v: v @ v, dissipation=lambda v: v @ v, potential=lambda q: q[0] ** 4)
@@ -65,7 +66,9 @@ def from_mechanics(
     count = len(ports)
     zero, G = ca.SX, d.G
     structure = Structure(
-        x, d.t, d.k,
+        x,
+        d.t,
+        d.k,
         H=energy,
         z=ca.vertcat(ca.gradient(energy, d.q), d.v, lam),
         E=ca.diagcat(ca.SX.eye(n), M, zero(system.m, system.m)),
@@ -79,11 +82,15 @@ def from_mechanics(
         ),
         R=ca.diagcat(zero(n, n), _damping(d), zero(system.m, system.m)),
         B=ca.vertcat(zero(n, count), ca.diagcat(directions, ca.SX.eye(system.m)[:, driven])),
-        P=zero(x.numel(), count), S=zero(count, count), N=zero(count, count),
+        P=zero(x.numel(), count),
+        S=zero(count, count),
+        N=zero(count, count),
         laws=(*laws, *(drive[i] for i in driven)),
-    )  # fmt: skip
+    )
     states = [*system.coordinates, *(f"v_{c}" for c in system.coordinates), *(f"lam_{i}" for i in range(system.m))]
-    return PortHamiltonian.of(structure, states, ports, parameters)
+    # the vector is that of the system, so its names stand for the same places
+    own = {name: entry for name, entry in system.parameter_table.entries.items() if name not in system.shared.values}
+    return PortHamiltonian.of(structure, states, ports, ParameterTable(parameters, further=own))
 
 
 def mechanical_state(system: System, q0: Any, v0: Any, *, t0: float = 0.0, project: bool = False) -> np.ndarray:
@@ -103,7 +110,7 @@ def _damping(d: Dynamics) -> Any:
 
 
 def _parameters(system: System) -> Parameters:
-    """The parameters in the order of the system's parameter vector; an element's own carry its name."""
+    """The parameters in the order of the system's parameter vector, called such that functions can ask for them."""
     named: dict[str, Any] = dict(system.shared.values)
     for i, element in enumerate(system.elements):
         prefix = re.sub(r"\W", "_", element.name) if element.name else "element"
@@ -135,9 +142,8 @@ def _directions(
     if given is None:
         return [], ca.SX(n, 0)
     if callable(given):
-        read = Reader({"q": m.symbols(d.q), "t": m.Scalar(d.t), "k": Namespace(parameters.symbols(d.k))})
+        read = Reader({"q": d.q, "t": d.t, "k": Namespace(parameters.symbols(d.k))})
         matrix = read(role, given, (n, None), "qtk")
         return [f"{prefix}{i}" for i in range(matrix.shape[1])], matrix
-    names = given.replace(",", " ").split() if isinstance(given, str) else list(given)
-    index = resolve(names, d.system.coordinates, f"'{role}' of from_mechanics")
+    index = resolve(words(given), d.system.coordinates, f"'{role}' of from_mechanics")
     return [d.system.coordinates[i] for i in index], ca.SX.eye(n)[:, list(index)]

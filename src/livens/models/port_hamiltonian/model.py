@@ -10,12 +10,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens import math as m
 from livens.errors import InputError, ModelError
-from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import Reader, names_of, vector_of
+from livens.expressions.names import Names, names_of
+from livens.expressions.numbers import vector
+from livens.expressions.parameters import Namespace, Parameters, ParameterTable
+from livens.expressions.read import Reader
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.model import InitialState, initial_numbers, only
+from livens.models.model import InitialState, only
 from livens.models.port_hamiltonian.start import start_values
 from livens.models.port_hamiltonian.structure import Structure, check, check_everywhere
 
@@ -59,7 +60,7 @@ class PortHamiltonian(DescriptorModel):
 
     def __init__(
         self,
-        states: str | int | Sequence[str],
+        states: Names,
         *,
         H: Callable[..., Any],
         z: Given | None = None,
@@ -73,7 +74,7 @@ class PortHamiltonian(DescriptorModel):
         N: Given | None = None,
         u: Given | None = None,
         parameters: Mapping[str, Any] | None = None,
-        ports: str | int | Sequence[str] | None = None,
+        ports: Names | None = None,
         points: Sequence[tuple[float, Sequence[float]]] = (),
     ) -> None:
         names, values = names_of("states", states, "x"), Parameters(parameters)
@@ -81,7 +82,7 @@ class PortHamiltonian(DescriptorModel):
         if n == 0:
             raise InputError("a port-Hamiltonian system needs at least one state")
         x, t, k = ca.SX.sym("x", n), ca.SX.sym("t"), ca.SX.sym("k", values.size)
-        read = Reader({"x": m.symbols(x), "t": m.Scalar(t), "k": Namespace(values.symbols(k))})
+        read = Reader({"x": x, "t": t, "k": Namespace(values.symbols(k))})
         energy = read("H", H, ())
         if E is not None and z is None:
             raise ModelError("give the effort z together with E: only for E = identity is it the gradient of H")
@@ -97,7 +98,9 @@ class PortHamiltonian(DescriptorModel):
             return ca.SX(rows, columns) if given is None or not rows * columns else read(role, given, (rows, columns))
 
         structure = Structure(
-            x, t, k,
+            x,
+            t,
+            k,
             H=energy,
             z=ca.densify(ca.gradient(energy, x)) if z is None else read("z", z, (n,)),
             E=ca.SX.eye(n) if E is None else read("E", E, (n, n)),
@@ -109,10 +112,10 @@ class PortHamiltonian(DescriptorModel):
             S=matrix("S", S, m_, m_),
             N=matrix("N", N, m_, m_),
             laws=(None,) * m_,
-        )  # fmt: skip
+        )
         if u is not None:
             structure = _with_laws(structure, values, port_names, u)
-        self._adopt(structure, names, port_names, values, points)
+        self._adopt(structure, names, port_names, ParameterTable(values), points)
 
     @classmethod
     def of(
@@ -120,7 +123,7 @@ class PortHamiltonian(DescriptorModel):
         structure: Structure,
         states: Sequence[str],
         ports: Sequence[str],
-        parameters: Parameters,
+        parameters: ParameterTable,
         points: Sequence[tuple[float, Sequence[float]]] = (),
     ) -> PortHamiltonian:
         """A model from expressions; its structure is checked as for any other."""
@@ -133,10 +136,11 @@ class PortHamiltonian(DescriptorModel):
         structure: Structure,
         states: tuple[str, ...],
         ports: tuple[str, ...],
-        parameters: Parameters,
+        parameters: ParameterTable,
         points: Sequence[tuple[float, Sequence[float]]],
     ) -> None:
-        self.structure, self.coordinates, self.ports, self.shared = structure, states, ports, parameters
+        self.structure, self.coordinates, self.ports = structure, states, ports
+        self.shared, self.parameter_table = parameters.shared, parameters
         self.n, self.m = len(states), len(ports)
         check_everywhere(structure, states, ports, parameters.vector())
         for time, state in points:
@@ -158,13 +162,13 @@ class PortHamiltonian(DescriptorModel):
         if not self.open_ports:
             raise ModelError("the model has no open port for an input")
         structure = _with_laws(self.structure, self.shared, self.ports, u)
-        return PortHamiltonian.of(structure, self.states, self.ports, self.shared)
+        return PortHamiltonian.of(structure, self.states, self.ports, self.parameter_table)
 
     # -- structure ----------------------------------------------------------------------------------------------------
     def check(self, x: Any, t: float = 0.0, k: np.ndarray | None = None) -> None:
         """Check the structure at a state; an error names the entry, the point and the size of the violation."""
         values = self.parameter_vector() if k is None else k
-        state = vector_of("x", x, self.states)
+        state = vector("x", x, self.states)
         if not check(self.structure, self.states, self.ports, state, float(t), values):
             shown = ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.states, state, strict=True))
             raise ModelError(f"the model cannot be evaluated at t = {t:.6g}, {shown}: the result is not finite")
@@ -226,7 +230,7 @@ class PortHamiltonian(DescriptorModel):
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
         only(given, ("x0",), "port-Hamiltonian system")
-        x = initial_numbers("x0", given.get("x0"), self.n, "state")
+        x = vector("x0", given.get("x0"), self.states, "state")
         return InitialState(t0, {"x": start_values(self, x, t0, k, project=project)})
 
     def __repr__(self) -> str:
@@ -246,7 +250,7 @@ def _with_laws(structure: Structure, parameters: Parameters, ports: Sequence[str
     """The structure with the input `u` on its open ports. An input that waits for itself is an algebraic loop."""
     s = structure
     y = ca.SX.sym("y", len(ports))
-    read = Reader({"x": m.symbols(s.x), "y": m.symbols(y), "t": m.Scalar(s.t), "k": Namespace(parameters.symbols(s.k))})
+    read = Reader({"x": s.x, "y": y, "t": s.t, "k": Namespace(parameters.symbols(s.k))})
     free = [i for i, law in enumerate(s.laws) if law is None]
     law = ca.densify(read("u", u, (len(free),), "xytk"))
     through = ca.sparsify(ca.jacobian(law, y)) @ ca.sparsify(s.S - s.N)[:, free]

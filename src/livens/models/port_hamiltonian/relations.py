@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError, ModelError
+from livens.expressions.numbers import array
 
 #: Numbers below this size, relative to the terms they come from, count as zero.
 ZERO = 1e-12
@@ -100,14 +101,9 @@ def read_relations(M: Any, N: Any, ports: tuple[str, ...], usable: list[int]) ->
 
 
 def _matrix(name: str, value: Any, columns: int) -> np.ndarray:
-    try:
-        matrix = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a matrix of numbers, got {value!r}") from None
+    matrix = array(name, value, words="a matrix of numbers")
     if matrix.ndim != 2 or matrix.shape[1] != columns:
         raise InputError(f"{name} must have {columns} columns, one for each open port, got shape {matrix.shape}")
-    if not np.all(np.isfinite(matrix)):
-        raise InputError(f"{name} must be finite")
     if not 0 < matrix.shape[0] <= columns:
         raise InputError(f"there must be 1 to {columns} relations, as there are open ports, got {matrix.shape[0]}")
     return matrix

@@ -12,6 +12,7 @@ import numpy as np
 
 from livens.errors import ModelError
 from livens.expressions.graph.roundoff import UNIT, roundoff_bound
+from livens.expressions.probe import Probe
 
 #: What numbers typed or computed by the user may be off, relative to their size; what evaluating the expressions adds
 #: is bounded by running error analysis.
@@ -86,17 +87,16 @@ class Structure:
         return ca.Function("rounding", at, bounds)
 
 
-def random_points(n: int) -> Iterator[tuple[np.ndarray, float]]:
-    """States and times at which a structure is looked at: half of them around zero, half of them positive."""
-    random = np.random.default_rng(7)
-    for i in range(SAMPLES):
-        x = random.uniform(-1.0, 1.0, n) if i % 2 else random.uniform(0.5, 1.5, n)
-        yield x, float(random.uniform(0.0, 1.0))
+def random_points(structure: Structure) -> Iterator[tuple[np.ndarray, float]]:
+    """States and times at which a structure is looked at: half of them positive, half of them around zero."""
+    for low in (0.5, -1.0):
+        for x, t in Probe([structure.x, structure.t], seed=7, low=low).states(SAMPLES // 2):
+            yield x.ravel(), float(np.abs(t).item())
 
 
 def check_everywhere(structure: Structure, states: Sequence[str], ports: Sequence[str], k: np.ndarray) -> None:
     """Check the structure at random states. States at which it cannot be evaluated are left out."""
-    if not sum(check(structure, states, ports, x, t, k) for x, t in random_points(len(states))):
+    if not sum(check(structure, states, ports, x, t, k) for x, t in random_points(structure)):
         raise ModelError(f"the model is not finite at any of {SAMPLES} random states between -1 and 1.5")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from livens import problems, schemes
-from livens.engine.reference import ReferenceStepper
+from livens.engine.reference import ReferenceSolver
 from livens.plot.curves import curve, time_axis
 from livens.plot.style import GREY, PAGE, PALETTE, house_style, legend, new_figure
 from livens.reproduce.core import Claim, figure
@@ -95,8 +95,8 @@ def defect() -> tuple[Figure, list[Claim]]:
 def _guesses() -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
     """Norms of the equations of every step at both guesses, and the mean number of corrections from each."""
     problem = problems.load("pendulum")
-    equations = schemes.get("murua-3").equations(problem.system)
-    stepper, k = ReferenceStepper(equations), problem.system.parameter_vector()
+    equations = schemes.get("murua-3").equations(problem.system).flatten()
+    solver, k = ReferenceSolver(equations), problem.system.parameter_vector()
     initial = problem.system.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error")
     z = equations.layout.vector(initial.values)
     norms, counts = np.empty((_STEPS, 2)), np.empty((_STEPS, 2))
@@ -106,7 +106,7 @@ def _guesses() -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
         naive = equations.guess_function(z, c).full().ravel()
         for i, start in enumerate((naive, _extrapolated(past) if n >= 5 else naive)):
             norms[n, i] = np.linalg.norm(equations.residual_function(start, z, c).full())
-            x, counts[n, i], trouble, _, _ = stepper.solve(start, z, c)
+            x, counts[n, i], trouble, _, _ = solver.solve(start, z, c)
             assert trouble is None
         past = [*past[-4:], x]
         z = equations.end_function(x, z, c).full().ravel()

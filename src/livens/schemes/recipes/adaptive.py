@@ -24,6 +24,7 @@ SEPARABLE = Requirement("separable", "an energy T(p) + V(q)")
 class Adaptive(Scheme):
     """What all of them share: a scaling ``dt/dtau = g``, without which they do not run."""
 
+    group = "Schemes with adaptive steps, by a scaling function"
     fictive = True
     #: What g may be a function of: "energies", "q" or "state".
     wants: ClassVar[str] = "state"
@@ -58,10 +59,10 @@ class Adaptive(Scheme):
         self.scaling.require(model, self.wants, self.name)
         return self.scaling
 
-    def start_scale(self, model: Hamiltonian | Nambu, k: Any, *state: Any) -> float:
+    def start_scale(self, model: Any, k: Any, *state: Any) -> float:
         """g in the initial state; InputError if no step can be made of it."""
         scaling = self.scaling_for(model)
-        symbols = [model.x] if isinstance(model, Nambu) else [model.q, model.p]
+        symbols = [model.x] if "nambu" in model.forms else [model.q, model.p]
         value = float(ca.Function("g", [*symbols, model.k], [scaling.expression(model)])(*state, k))
         if not (np.isfinite(value) and value > 0):
             raise InputError(

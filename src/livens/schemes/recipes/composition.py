@@ -6,6 +6,7 @@ the other, some of them backwards, are of higher order if the weights w fulfil e
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
@@ -15,7 +16,8 @@ import numpy as np
 
 from livens.errors import InputError, suggestion
 from livens.schemes.base import Scheme
-from livens.schemes.step import StepEquations
+from livens.schemes.registry import get
+from livens.schemes.step import FlatEquations, StepEquations
 
 ORDERS = (4, 6, 8)
 #: Weights from the first to the one in the middle; the others mirror them.
@@ -76,11 +78,10 @@ def weights(method: str, order: int, base: int = 2) -> tuple[float, ...]:
 class Composition(Scheme):
     """Steps of a symmetric scheme, forwards and backwards, as one step of higher order."""
 
+    group = "Compositions of a symmetric scheme"
     method: ClassVar[str]
 
     def __init__(self, order: int, scheme: str | Scheme) -> None:
-        from livens.schemes import get
-
         self.base = base = get(scheme)
         if not base.symmetric:
             raise InputError(f"scheme '{base.name}' is not symmetric: composing it does not raise its order by two")
@@ -89,9 +90,9 @@ class Composition(Scheme):
         self.weights = weights(self.method, order, base.order)
         self.name, self.order = f"{self.method}-{order}:{base.name}", order
         self.symplectic, self.symmetric, self.conserves = base.symplectic, True, base.conserves
-        self.models, self.requires = base.models, base.requires
+        self.forms, self.requires = base.forms, base.requires
         self.implicit, self.fictive = base.implicit, base.fictive
-        self.evaluations = len(self.weights) * getattr(base, "evaluations", 1)
+        self.evaluations = len(self.weights) * base.evaluations
         self.summary = f"{len(self.weights)} steps of {base.name}"
 
     def __eq__(self, other: object) -> bool:
@@ -110,10 +111,24 @@ class Composition(Scheme):
         return type(self)(self.order, self.base.scaled(scaling))
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
-        return chained(self.base.equations(model, dropped), self.weights)
+        return Substeps(self.base.equations(model, dropped), self.weights)
 
 
-def chained(e: StepEquations, weights: Collection[float]) -> StepEquations:
+class Substeps(StepEquations):
+    """Steps of the sizes ``w_i h``, one after the other, as one step: equations of a base scheme, and the weights w."""
+
+    def __init__(self, base: StepEquations, weights: tuple[float, ...]) -> None:
+        self.base, self.weights, self.layout = base, weights, base.layout
+
+    def flatten(self) -> FlatEquations:
+        return self._flat
+
+    @functools.cached_property
+    def _flat(self) -> FlatEquations:
+        return chained(self.base.flatten(), self.weights)
+
+
+def chained(e: FlatEquations, weights: Collection[float]) -> FlatEquations:
     """Steps of the sizes ``w_i h`` as one: their unknowns and equations one after the other; none if e has none."""
     x, z, c = ca.SX.sym("x", len(weights) * e.size), ca.SX.sym("z", e.z.numel()), ca.SX.sym("c", e.c.numel())
     h, state, begun = c[0], z, 0.0
@@ -125,16 +140,17 @@ def chained(e: StepEquations, weights: Collection[float]) -> StepEquations:
         guesses.append(e.guess_function(z, inputs))
         state = e.end_function(part, state, inputs)
         begun += weight
-    residual = ca.densify(ca.vertcat(*residuals))
-    jacobian = ca.jacobian(residual, x)
-    rows, columns = jacobian.sparsity().get_triplet()
-    names = tuple(f"{name} in part {i + 1}" for i in range(len(weights)) for name in e.row_names)
-    return StepEquations(
-        x=x, z=z, c=c, residual=residual,
-        rows=np.array(rows, dtype=np.int64), columns=np.array(columns, dtype=np.int64),
-        jacobian=ca.SX(jacobian.nz[:]) if rows else ca.SX(0, 1), end=state, guess=ca.densify(ca.vertcat(*guesses)),
-        kinds=e.kinds * len(weights), row_names=names, layout=e.layout,
-    )  # fmt: skip
+    return FlatEquations.of(
+        x,
+        z,
+        c,
+        residual=ca.densify(ca.vertcat(*residuals)),
+        end=state,
+        guess=ca.densify(ca.vertcat(*guesses)),
+        kinds=e.kinds * len(weights),
+        row_names=tuple(f"{name} in part {i + 1}" for i in range(len(weights)) for name in e.row_names),
+        layout=e.layout,
+    )
 
 
 class Yoshida(Composition):

@@ -1,8 +1,8 @@
-"""Schemes that are written element by element, and the equations of a whole system: the sum of the elements' shares."""
+"""Schemes that are written element by element: what one element adds to the equations of a step."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.expressions.graph.roundoff import roundoff_bound
 from livens.models.element import ElementModel
 from livens.models.system import System
 from livens.schemes.base import Scheme
@@ -94,19 +93,29 @@ class ElementScheme(Scheme):
     (`share`), as many per coordinate and per constraint as there are unknowns. `end` gives positions and velocities
     at the end of the step from the unknowns of the same coordinate; the momenta there are the coordinates' own part
     (`momentum`) plus the sum of the elements' shares.
+
+    The methods without "element" in their description are for one coordinate: they are called with all coordinates at
+    once and must not mix them, so that a tier may also call them for one coordinate after the other.
     """
 
     unknowns: tuple[str, ...]
     multipliers: tuple[str, ...]
+    #: The block of unknowns whose equations are the balance of momentum, if a unit quaternion's multiplier is to be
+    #: guessed from that: such multipliers are large and change their sign from step to step.
+    balance: str = ""
+
+    @property
+    def onward(self) -> np.ndarray | None:
+        """How the first blocks of unknowns of the next step follow from all blocks of this one, if the motion is a
+        polynomial: a matrix, or nothing if the scheme says nothing."""
+        return None
 
     def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
-        return step_equations(model, self, dropped)
+        from livens.schemes.recipes.element_equations import ElementEquations  # it is made of such schemes
+
+        return ElementEquations(model, self, tuple(dropped))
 
     # -- the recipe -----------------------------------------------------------------------------------------------
-    def guess(self, old: State) -> Sequence[Any]:
-        """The unknowns to start Newton from at the first step, and where steps are long; one block per unknown."""
-        raise NotImplementedError
-
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
         """Positions and velocities at the end of the step."""
         raise NotImplementedError
@@ -139,144 +148,46 @@ class ElementScheme(Scheme):
         """An estimate of the error of the positions made in the step; nothing if the scheme has none."""
         return None
 
-    def reduce(self, equations: StepEquations, system: System) -> StepEquations:
-        """The equations of the whole system with some unknowns eliminated; most schemes eliminate nothing."""
-        return equations
+    # -- where Newton's method starts at the first step, and where steps are long ----------------------------------
+    def guess(self, old: State, h: Any) -> Sequence[Any]:
+        """The unknowns to start from, one block per unknown."""
+        raise NotImplementedError
+
+    def quaternion_guess(self, old: State, h: Any) -> Sequence[Any] | None:
+        """The same for the four coordinates of a unit quaternion, where it differs; nothing if it does not."""
+        return None
+
+    def multiplier_guess(self, name: str, lam: Any) -> Any:
+        """A block of multipliers to start from, given those that the state shows.
+
+        The first block starts from these; others, such as those of hidden constraints, start from zero.
+        """
+        return lam if name == self.multipliers[0] else 0 * lam
+
+    def refine(self, x: Any, r: Any) -> dict[str, Any]:
+        """Blocks of the guess that follow from the residual r at it (r has a block for each unknown); mostly none."""
+        return {}
+
+    # -- elimination -----------------------------------------------------------------------------------------------
+    def reductions(self, system: System) -> Sequence[Reduction]:
+        """Unknowns to be replaced by fewer ones, with as many equations; most schemes eliminate nothing."""
+        return ()
 
 
-def step_equations(system: System, scheme: ElementScheme, dropped: Collection[int] = ()) -> StepEquations:
-    """What the engine solves in every step: residual, its Jacobian, and the state at the end.
+@dataclass(frozen=True)
+class Reduction:
+    """A few new unknowns y in place of some old ones, with as many new equations: an elimination within one body.
 
-    The state is ``(q, v, p, supplied, dissipated, multipliers)``. Constraints in `dropped` are left out: their
-    multipliers are zero. Every type of element is derived once and then placed as often as it occurs. Equations are
-    numbered like the unknowns: blocks of coordinates first, then blocks of constraints.
+    ``lift(q0, y, h)`` gives the replaced velocities, ``contract(q0, v, r, h)`` the new equations from the old ones r of
+    the same coordinates at these velocities v, ``recover(q0, v, r, h)`` the eliminated multipliers. r is evaluated with
+    the eliminated multipliers set to zero. ``start(q0, v)`` gives y from the guess of the velocities.
     """
-    n, m = system.n, system.m
-    blocks, cells = len(scheme.unknowns), len(scheme.multipliers)
-    x = ca.SX.sym("x", blocks * n + cells * m)
-    z = ca.SX.sym("z", 3 * n + 2 + m)
-    c = ca.SX.sym("c", 2 + system.parameter_count)
-    h, t, k = c[0], c[1], c[2:]
-    old = State(q=z[:n], v=z[n : 2 * n], p=z[2 * n : 3 * n])
-    unknown = _named(scheme, x, n, m)
 
-    q1, v1 = scheme.end(old, unknown, h)
-    p1 = ca.vertsplit(ca.densify(scheme.momentum(old, unknown, h)))
-    residual = ca.vertsplit(ca.densify(ca.vertcat(*scheme.rows(old, unknown, h), ca.SX(cells * m, 1))))
-    supplied, dissipated = z[3 * n], z[3 * n + 1]
-    jacobian = _entries(ca.jacobian(ca.vertcat(*residual), x))
-    e = ca.SX.sym("e", x.numel())  # errors of the unknowns, for the bound of the residual's rounding
-    own_rows = ca.Function("rows", [x, z, c], [ca.vertcat(*residual)])
-    noise = ca.vertsplit(ca.densify(roundoff_bound(own_rows, [x, z, c], [e, ca.fabs(z), ca.fabs(c)])))
-
-    parts: dict[ElementModel, _Part] = {}
-    for model, index, where, slots in zip(
-        system.models, system.indices, system.parameter_indices, system.multiplier_slices, strict=True
-    ):
-        if model not in parts:
-            parts[model] = _Part(scheme, model)
-        part, i = parts[model], list(index)
-        places = [b * n + j for b in range(blocks) for j in i]
-        places += [blocks * n + d * m + r for d in range(cells) for r in range(slots.start, slots.stop)]
-        arguments = x[places], old.q[i], old.v[i], old.p[i], h, t, k[list(where)]
-        rows, entries, p, work = part.function(*arguments)
-        rounding = part.noise(*arguments, e[places])
-        for a, row in enumerate(places):
-            residual[row] += rows[a]
-            noise[row] += rounding[a] + ca.fabs(rows[a])  # the share's own, and that of adding it
-        for a, (row, column) in enumerate(part.pattern):
-            place = places[row], places[column]
-            jacobian[place] = jacobian[place] + entries[a] if place in jacobian else entries[a]
-        for a, j in enumerate(i):
-            p1[j] += p[a]
-        supplied, dissipated = supplied + work[0], dissipated + work[1]
-
-    for constraint in dropped:
-        for d in range(cells):
-            row = blocks * n + d * m + constraint
-            residual[row], noise[row] = x[row], e[row]
-            jacobian = {place: value for place, value in jacobian.items() if place[0] != row}
-            jacobian[row, row] = ca.SX(1)
-
-    lam = scheme.force_multipliers(unknown) if cells and m else ca.SX(0, 1)
-    nonzeros = sorted(jacobian, key=lambda place: (place[1], place[0]))
-    equations = StepEquations(
-        x=x, z=z, c=c,
-        residual=ca.vertcat(*residual),
-        rows=np.array([row for row, _ in nonzeros], dtype=np.int64),
-        columns=np.array([column for _, column in nonzeros], dtype=np.int64),
-        jacobian=ca.vertcat(*(jacobian[place] for place in nonzeros)),
-        end=ca.densify(ca.vertcat(q1, v1, *p1, supplied, dissipated, lam)),
-        guess=ca.densify(ca.vertcat(*scheme.guess(old), *_first_multipliers(z[3 * n + 2 :], cells, m))),
-        kinds=(n,) * blocks + (m,) * cells,
-        row_names=_row_names(system, scheme),
-        layout=system.layout,
-        noise=ca.Function("noise", [x, z, c, e], [ca.vertcat(*noise)]),
-        inside=_inside(scheme, old, unknown, h),
-        error=_estimate(scheme, old, unknown, h),
-    )  # fmt: skip
-    return scheme.reduce(equations, system)
-
-
-def _inside(scheme: ElementScheme, old: State, unknown: Any, h: Any) -> Any:
-    theta = ca.SX.sym("theta")
-    found = scheme.inside(old, unknown, h, theta)
-    return None if found is None else (theta, {"q": found[0], "v": found[1]})
-
-
-def _estimate(scheme: ElementScheme, old: State, unknown: Any, h: Any) -> Any:
-    error = scheme.estimate(old, unknown, h)
-    return None if error is None else (error, ca.fmax(ca.fabs(old.q), ca.fabs(scheme.end(old, unknown, h)[0])))
-
-
-class _Part:
-    """The share of one type of element with its Jacobian, as a function of local unknowns and state."""
-
-    def __init__(self, scheme: ElementScheme, model: ElementModel) -> None:
-        n, m = model.n, model.m
-        x = ca.SX.sym("x", len(scheme.unknowns) * n + len(scheme.multipliers) * m)
-        q, v, p, h, t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("p", n), ca.SX.sym("h"), ca.SX.sym("t")
-        old = State(q=q, v=v, p=p)
-        unknown = _named(scheme, x, n, m)
-        q1, v1 = scheme.end(old, unknown, h)
-        share = scheme.share(ElementEnergies(model), old, State(q=q1, v=v1), unknown, h, t)
-        rows = ca.densify(ca.vertcat(*share.rows, *share.constraints))
-        jacobian = _entries(ca.jacobian(rows, x))
-        self.pattern = list(jacobian)
-        work = ca.vertcat(ca.SX(share.supplied), ca.SX(share.dissipated))
-        arguments = [x, q, v, p, h, t, model.k]
-        self.function = ca.Function(
-            "share", arguments, [rows, ca.vertcat(*jacobian.values()), ca.densify(share.momentum), ca.densify(work)]
-        )
-        e = ca.SX.sym("e", x.numel())
-        rows_only = ca.Function("rows", arguments, [rows])
-        bound = roundoff_bound(rows_only, arguments, [e, *(ca.fabs(argument) for argument in arguments[1:])])
-        self.noise = ca.Function("noise", [*arguments, e], [ca.densify(bound)])
-
-
-def _named(scheme: ElementScheme, x: Any, n: int, m: int) -> SimpleNamespace:
-    """The unknowns by the names the scheme gave them."""
-    names = [(name, n) for name in scheme.unknowns] + [(name, m) for name in scheme.multipliers]
-    ends = np.cumsum([0] + [size for _, size in names])
-    blocks = {}
-    for (name, size), a in zip(names, ends, strict=False):
-        # an empty slice of a 1x1 matrix has one row and no column, which would count as a row
-        blocks[name] = x[int(a) : int(a) + size] if size else ca.SX(0, 1)
-    return SimpleNamespace(**blocks)
-
-
-def _first_multipliers(lam: Any, cells: int, m: int) -> list[Any]:
-    """The first block starts from the multipliers of the state; others, such as of hidden constraints, from zero."""
-    return [lam, ca.SX((cells - 1) * m, 1)] if cells and m else []
-
-
-def _entries(matrix: Any) -> dict[tuple[int, int], Any]:
-    rows, columns = matrix.sparsity().get_triplet()
-    return {(row, column): matrix[row, column] for row, column in zip(rows, columns, strict=True)}
-
-
-def _row_names(system: System, scheme: ElementScheme) -> tuple[str, ...]:
-    suffix = ["" if len(scheme.unknowns) == 1 else f" ({name})" for name in scheme.unknowns]
-    balance = [f"balance of momentum of {c}{s}" for s in suffix for c in system.coordinates]
-    suffix = ["" if len(scheme.multipliers) == 1 else f" ({name})" for name in scheme.multipliers]
-    return (*balance, *(f"constraint {g}{s}" for s in suffix for g in system.constraint_names))
+    coordinates: tuple[int, ...]  # whose first block of unknowns is replaced, and whose first equations are contracted
+    constraints: tuple[int, ...]  # whose multipliers and equations are eliminated
+    size: int  # of y
+    row_names: tuple[str, ...]
+    lift: Callable[[Any, Any, Any], Any]
+    contract: Callable[[Any, Any, Any, Any], Any]
+    recover: Callable[[Any, Any, Any, Any], Any]
+    start: Callable[[Any, Any], Any]

@@ -9,16 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
-from livens.errors import ModelError
 from livens.expressions.graph.divisions import one_division
 from livens.expressions.layout import Layout
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.summed import dynamics
-from livens.models.system import System
 from livens.schemes.base import Scheme
-from livens.schemes.step import StepEquations
+from livens.schemes.step import FlatEquations, StepEquations
 
 
 @dataclass
@@ -109,12 +106,11 @@ class MapScheme(Scheme):
     fictive one). Those with something to solve name their `unknowns` and a first `guess` of them.
     """
 
-    models: tuple[str, ...] = ("Hamiltonian", "System")
+    group = "Splitting and variational schemes, without constraints"
+    forms: tuple[str, ...] = ("phase space",)
     implicit = False
     #: Whether the step needs forces that do not depend on velocities.
     at_rest: bool = False
-    #: How often a step evaluates the forces; per Newton correction, where something has to be solved.
-    evaluations: int = 1
 
     def add(self, model: Hamiltonian) -> dict[str, int]:
         """Names and sizes of what the scheme adds to the state."""
@@ -137,11 +133,10 @@ class MapScheme(Scheme):
         return not self.unknowns(phase_of(model))
 
     def missing(self, model: Any) -> list[str]:
-        if isinstance(model, System):
-            try:
-                model = phase_of(model)
-            except ModelError:
+        if "elements" in model.forms:
+            if "phase space" not in model.forms:
                 return ["a system without constraints, with a regular mass matrix and an energy quadratic in v"]
+            model = phase_of(model)
         missing = super().missing(model)
         if not missing and self.at_rest and ca.depends_on(model.F, model.v):
             return ["forces that do not depend on velocities"]
@@ -169,7 +164,7 @@ Written = tuple[Mapping[str, Any], Sequence[Any], Mapping[str, Any]]
 
 def map_equations(
     layout: Layout, unknowns: Layout, parameter_count: int, write: Callable[[Any, Any, Any, Any, Any], Written]
-) -> StepEquations:
+) -> FlatEquations:
     """A step as the engine takes it. Where nothing is to be solved it has no unknowns and no residual.
 
     `write` is given the old state and the unknowns, by name, and h, t, k.
@@ -178,17 +173,17 @@ def map_equations(
     c = ca.SX.sym("c", 2 + parameter_count)
     new, equations, guess = write(_parts(z, layout), _parts(x, unknowns), c[0], c[1], c[2:])
     residual = ca.densify(ca.vertcat(*equations)) if equations else ca.SX(0, 1)
-    jacobian = ca.jacobian(residual, x)
-    rows, columns = jacobian.sparsity().get_triplet()
-    return StepEquations(
-        x=x, z=z, c=c, residual=residual,
-        rows=np.array(rows, dtype=np.int64), columns=np.array(columns, dtype=np.int64),
-        jacobian=ca.SX(jacobian.nz[:]) if rows else ca.SX(0, 1),
+    return FlatEquations.of(
+        x,
+        z,
+        c,
+        residual=residual,
         end=ca.densify(ca.vertcat(*(new[name] for name in layout.sizes))),
         guess=ca.densify(ca.vertcat(*(guess[name] for name in unknowns.sizes))) if unknowns.size else ca.SX(0, 1),
-        kinds=tuple(unknowns.sizes.values()), layout=layout,
+        kinds=tuple(unknowns.sizes.values()),
+        layout=layout,
         row_names=tuple(f"equation for {name}[{i}]" for name, size in unknowns.sizes.items() for i in range(size)),
-    )  # fmt: skip
+    )
 
 
 def digits(number: float) -> str:
@@ -203,7 +198,7 @@ def digits(number: float) -> str:
 @functools.lru_cache(maxsize=64)
 def phase_of(model: Any) -> Hamiltonian:
     """A model in Hamilton's form."""
-    return Hamiltonian.of(model) if isinstance(model, System) else model
+    return Hamiltonian.of(model) if "elements" in model.forms else model
 
 
 def _parts(vector: Any, layout: Layout) -> SimpleNamespace:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
-import casadi as ca
-
-from livens.models.system import System
 from livens.schemes.recipes.elements import ElementScheme, State
-from livens.schemes.recipes.turning import chord_velocities, with_unit_multipliers
-from livens.schemes.step import StepEquations
+from livens.schemes.recipes.turning import turned_on
 
 
 class MidpointVelocity(ElementScheme):
@@ -23,9 +18,13 @@ class MidpointVelocity(ElementScheme):
 
     unknowns = ("v_m",)
     multipliers = ("lam",)
+    balance = "v_m"
 
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v]
+
+    def quaternion_guess(self, old: State, h: Any) -> list[Any] | None:
+        return [turned_on(old.q, old.v, h)]
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
         return old.q + h * x.v_m, 2 * x.v_m - old.v
@@ -35,8 +34,3 @@ class MidpointVelocity(ElementScheme):
 
     def momentum(self, old: State, x: Any, h: Any) -> Any:
         return -old.p
-
-    def reduce(self, equations: StepEquations, system: System) -> StepEquations:
-        """Nothing is eliminated, but quaternions are guessed to turn on."""
-        guess = ca.vertcat(chord_velocities(equations, system), equations.guess[system.n :, :])
-        return dataclasses.replace(equations, guess=with_unit_multipliers(equations, system, guess, balance=0))

@@ -12,7 +12,6 @@ it.
 
 from __future__ import annotations
 
-import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,7 +28,6 @@ from livens.schemes.recipes.stages import (
     lagrange_weights,
     polynomial_onward,
 )
-from livens.schemes.step import StepEquations
 
 
 def force(e: ElementEnergies, q: Any, v: Any, t: Any) -> Any:
@@ -54,28 +52,10 @@ def constant_momentum_map(system: System) -> bool:
 
 
 class Staged(ElementScheme):
-    """What the recipes here have in common: guesses, and multipliers to start from."""
+    """What the recipes here have in common: the multipliers of all stages are guessed to be the old ones."""
 
-    def reduce(self, equations: StepEquations, system: System) -> StepEquations:
-        """Nothing is eliminated, but the multipliers of all stages are guessed to be the old ones."""
-        n, m, blocks = system.n, system.m, len(self.unknowns)
-        lam = [self.multiplier_guess(name, equations.z[3 * n + 2 :]) for name in self.multipliers] if m else []
-        guess = ca.vertcat(equations.guess[: blocks * n], *lam)
-        parts = [equations.x[i * n : (i + 1) * n] for i in range(blocks)]
-        onward = [combined(row, parts) for row in self.onward]
-        return dataclasses.replace(
-            equations,
-            guess=ca.densify(guess),
-            onward=ca.densify(ca.vertcat(*onward, ca.SX((blocks - len(onward)) * n + len(lam) * m, 1))),
-        )
-
-    @property
-    def onward(self) -> np.ndarray:
-        """How the first unknowns of the next step follow from those of this one, if the motion is a polynomial."""
-        raise NotImplementedError
-
-    def multiplier_guess(self, name: str, old: Any) -> Any:
-        return old
+    def multiplier_guess(self, name: str, lam: Any) -> Any:
+        return lam
 
 
 class PartitionedStages(Staged):
@@ -116,7 +96,7 @@ class PartitionedStages(Staged):
         return [getattr(x, name) for name in self.relations.unknowns]
 
     # -- the recipe ---------------------------------------------------------------------------------------------------
-    def guess(self, old: State) -> list[Any]:
+    def guess(self, old: State, h: Any) -> list[Any]:
         return [0 * old.v] * len(self.unknowns)
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:

@@ -8,12 +8,12 @@ import casadi as ca
 import numpy as np
 
 from livens.models.descriptor import DescriptorModel
-from livens.schemes.step import StepEquations
+from livens.schemes.step import FlatEquations
 from livens.schemes.tableaus import Tableau
 from livens.schemes.tableaus.polynomials import Interpolant
 
 
-def stage_equations(model: DescriptorModel, tableau: Tableau) -> StepEquations:
+def stage_equations(model: DescriptorModel, tableau: Tableau) -> FlatEquations:
     """The unknowns are the derivatives X'_i at the stages.
 
     ``X_i = x0 + h sum_j a_ij X'_j``, ``residual(t_i, X_i, X'_i) = 0``, ``x1 = x0 + h sum_i b_i X'_i``. No mass and no E
@@ -37,20 +37,22 @@ def stage_equations(model: DescriptorModel, tableau: Tableau) -> StepEquations:
     end = x0 + h * sum((tableau.b[i] * slopes[i] for i in range(s)), ca.SX(n, 1))
     if d.stored is not None:
         end = ca.vertcat(end, z[n] + work[0], z[n + 1] + work[1])
-    jacobian = ca.jacobian(residual, x)
-    places = jacobian.sparsity().get_triplet()
     theta, first = ca.SX.sym("theta"), _first_slope(model, x0, t, k)
     within = x0 + h * combined(integral_weights(tableau.c, theta), slopes)
     parts = {name: within[layout[name]] for name in ("x", "y") if name in layout}
-    return StepEquations(
-        x=x, z=z, c=c, residual=residual,
-        rows=np.array(places[0], dtype=np.int64), columns=np.array(places[1], dtype=np.int64),
-        jacobian=ca.SX(jacobian.nz[:]), end=ca.densify(end),
+    return FlatEquations.of(
+        x,
+        z,
+        c,
+        residual=residual,
+        end=ca.densify(end),
         guess=ca.SX.zeros(s * n) if first is None else ca.densify(ca.repmat(first, s, 1)),
-        kinds=(n,) * s, layout=layout,
+        kinds=(n,) * s,
+        layout=layout,
         row_names=tuple(f"equation {i} of stage {j + 1}" for j in range(s) for i in range(n)),
-        inside=(theta, parts), error=_estimate(model, tableau, slopes, first, x0, end[:n], h),
-    )  # fmt: skip
+        inside=(theta, parts),
+        error=_estimate(model, tableau, slopes, first, x0, end[:n], h),
+    )
 
 
 def _first_slope(model: DescriptorModel, x0: Any, t: Any, k: Any) -> Any:

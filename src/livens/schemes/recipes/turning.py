@@ -10,9 +10,6 @@ from typing import Any
 
 import casadi as ca
 
-from livens.models.system import System
-from livens.schemes.step import StepEquations
-
 
 def chord_velocity(q0: Any, w: Any, h: Any) -> Any:
     """``(exp(h w/2) o q0 - q0)/h`` without cancellation, S004 (105), put right where |q0| is off by rounding."""
@@ -26,32 +23,9 @@ def chord_velocity(q0: Any, w: Any, h: Any) -> Any:
     return chord + (1 - ca.dot(q0, q0)) / (2 * h) * (q0 + h * chord)  # else the length would walk away at random
 
 
-def chord_velocities(equations: StepEquations, system: System) -> Any:
-    """A guess of ``(q1 - q0)/h``: the old velocities, for quaternions the chord of turning on at the old rate."""
-    n, h = system.n, equations.c[0]
-    q0, v = equations.z[:n], ca.SX(equations.z[n : 2 * n])
-    for four in system.quaternions:
-        i = list(four)
-        v[i] = chord_velocity(q0[i], 2 * E(q0[i]) @ v[i], h)
-    return v
-
-
-def with_unit_multipliers(equations: StepEquations, system: System, guess: Any, balance: int) -> Any:
-    """The guess with those multipliers of unit length that the balance of momentum along ``q_m`` asks for.
-
-    They are large and change their sign from step to step, so those of the step before are a bad guess. `balance` is
-    the first row of the balance of momentum; the multipliers are the last unknowns, and ``(q1 - q0)/h`` the first.
-    """
-    h, q0, first = equations.c[0], equations.z[: system.n], guess.numel() - system.m
-    guess = ca.SX(guess)
-    for number in system.quaternion_constraints:
-        guess[first + number] = 0
-    r = equations.residual_function(guess, equations.z, equations.c)
-    for number, four in zip(system.quaternion_constraints, system.quaternions, strict=True):
-        i = list(four)
-        q_m = q0[i] + h / 2 * guess[i]
-        guess[first + number] = unit_multiplier(q_m, r[[balance + j for j in i]], h)
-    return guess
+def turned_on(q0: Any, v0: Any, h: Any) -> Any:
+    """A guess of ``(q1 - q0)/h``: the chord of turning on at the rate that the old velocity means."""
+    return chord_velocity(q0, 2 * E(q0) @ v0, h)
 
 
 def unit_multiplier(q_m: Any, r: Any, h: Any) -> Any:

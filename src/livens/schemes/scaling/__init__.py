@@ -16,6 +16,13 @@ from livens.schemes.scaling.stiffness import StiffnessEstimate, stiffness, stiff
 from livens.schemes.scaling.written import speed, written
 
 __all__ = [
-    "Scaling", "StiffnessEstimate", "inverse_lagrangian", "kinetic", "potential", "speed", "stiffness",
-    "stiffness_estimate", "written",
-]  # fmt: skip
+    "Scaling",
+    "StiffnessEstimate",
+    "inverse_lagrangian",
+    "kinetic",
+    "potential",
+    "speed",
+    "stiffness",
+    "stiffness_estimate",
+    "written",
+]

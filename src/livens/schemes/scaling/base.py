@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
-from livens.expressions.read import vector_of
+from livens.expressions.numbers import not_negative, positive, vector
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.nambu import Nambu
 
@@ -56,7 +56,7 @@ class Scaling:
         symbols = _state(model)
         if state.keys() != symbols.keys():
             raise InputError(f"the state is given by {' and '.join(symbols)}, got {' and '.join(state) or 'nothing'}")
-        numbers = [vector_of(name, state[name], model.coordinates) for name in symbols]
+        numbers = [vector(name, state[name], model.coordinates) for name in symbols]
         g = ca.Function("g", [*symbols.values(), model.k], [self._without_time(model)])
         value = float(g(*numbers, model.parameter_vector(parameters)))
         if not (np.isfinite(value) and value > 0):
@@ -67,7 +67,7 @@ class Scaling:
 
     def _without_time(self, model: Model) -> Any:
         g = self.expression(model)
-        if not isinstance(model, Nambu) and ca.depends_on(g, model.t):
+        if ca.depends_on(g, model.view.t):
             raise InputError(
                 f"the scaling {self} depends on time, as the energy does; it must depend on the state alone"
             )
@@ -75,23 +75,10 @@ class Scaling:
 
 
 def _state(model: Model) -> dict[str, Any]:
-    return {"x": model.x} if isinstance(model, Nambu) else {"q": model.q, "p": model.p}
-
-
-def number(word: str, given: float) -> float:
-    """A finite number, or a sentence that says why not."""
-    if (
-        isinstance(given, bool)
-        or not isinstance(given, (int, float, np.integer, np.floating))
-        or not np.isfinite(given)
-    ):
-        raise InputError(f"{word} must be a finite number, got {given!r}")
-    return float(given)
+    """The symbols g may depend on: those that errors of the model are measured in."""
+    return {name: model.view.symbols[name] for name in model.error_variables}
 
 
 def limit_of(given: float, least: bool = False) -> float:
     """A lower bound for a frequency squared: not negative, or, at `least`, greater than zero."""
-    value = number("limit", given)
-    if value < 0 or (least and value == 0):
-        raise InputError(f"limit must {'be greater than 0' if least else 'not be negative'}, got {given!r}")
-    return value
+    return (positive if least else not_negative)("limit", given, text=False)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from livens.errors import InputError
+from livens.expressions.numbers import number
 from livens.models.hamiltonian.model import Hamiltonian
-from livens.models.nambu import Nambu
-from livens.schemes.scaling.base import Model, Scaling, number
+from livens.schemes.scaling.base import Scaling
 
 
 class OfEnergies(Scaling):
@@ -16,8 +16,8 @@ class OfEnergies(Scaling):
 
     energies = True
 
-    def expression(self, model: Model) -> Any:
-        if isinstance(model, Nambu) or not model.separable:
+    def expression(self, model: Any) -> Any:
+        if not model.separable:
             raise InputError(f"the scaling {self} needs a Hamiltonian given as kinetic and potential energy")
         return self.of_energies(model, model.T, model.V)
 
@@ -42,7 +42,7 @@ def kinetic(power: float = -0.5) -> Scaling:
     >>> str(kinetic())
     'kinetic(-0.5)'
     """
-    return Kinetic(number("power", power))
+    return Kinetic(number("power", power, text=False))
 
 
 @dataclass(frozen=True)
@@ -87,4 +87,4 @@ def potential(power: float = 1.5, sign: int = -1, offset: float = 0.0) -> Scalin
     """
     if sign not in (-1, 1):
         raise InputError(f"sign must be -1 or 1, got {sign!r}")
-    return Potential(number("power", power), sign, number("offset", offset))
+    return Potential(number("power", power, text=False), sign, number("offset", offset, text=False))

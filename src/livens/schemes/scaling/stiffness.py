@@ -10,11 +10,11 @@ import casadi as ca
 
 from livens import math as m
 from livens.errors import InputError, ModelError
+from livens.expressions.numbers import positive
 from livens.expressions.parameters import Namespace
 from livens.models.hamiltonian.model import Hamiltonian
-from livens.models.nambu import Nambu
 from livens.models.penalty import Contact
-from livens.schemes.scaling.base import Model, Scaling, limit_of, number
+from livens.schemes.scaling.base import Scaling, limit_of
 
 #: Where a norm vanishes it has no derivative; this bound for its square keeps 0/0 out.
 _TINY = 1e-300
@@ -26,8 +26,8 @@ class Stiffness(Scaling):
     smooth: float | None
     simplified: bool
 
-    def expression(self, model: Model) -> Any:
-        if isinstance(model, Nambu) or not model.separable or model.inverse_mass is None:
+    def expression(self, model: Any) -> Any:
+        if not model.separable or model.inverse_mass is None:
             raise InputError(f"the scaling {self} needs a Hamiltonian with a constant mass matrix")
         matrix = ca.hessian(_without_contacts(model), model.q)[0]
         for gap, size in self._contacts(model):
@@ -64,9 +64,8 @@ def stiffness(limit: float, smooth: float | None = None, simplified: bool = Fals
     >>> str(stiffness(1.0))
     'stiffness(1)'
     """
-    if smooth is not None and not number("smooth", smooth) > 0:
-        raise InputError(f"smooth must be greater than 0, got {smooth!r}")
-    return Stiffness(limit_of(limit), smooth, simplified)
+    length = None if smooth is None else positive("smooth", smooth, text=False)
+    return Stiffness(limit_of(limit), length, simplified)
 
 
 def _elements(model: Hamiltonian) -> Iterator[tuple[Any, Any, Namespace]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,11 @@ import casadi as ca
 
 from livens import math as m
 from livens.errors import InputError
+from livens.expressions.numbers import not_negative
 from livens.expressions.parameters import Namespace
-from livens.expressions.read import Reader, argument_names
-from livens.models.element import ModelFunction
+from livens.expressions.read import ModelFunction, Reader, argument_names
 from livens.models.hamiltonian.model import Hamiltonian
-from livens.models.nambu import Nambu
-from livens.schemes.scaling.base import Model, Scaling, number
+from livens.schemes.scaling.base import Model, Scaling
 from livens.schemes.scaling.energies import OfEnergies
 
 
@@ -23,8 +23,7 @@ class Speed(Scaling):
     offset: float
 
     def expression(self, model: Model) -> Any:
-        rate = model.field if isinstance(model, Nambu) else ca.vertcat(model.velocity, model.momentum_rate)
-        return 1 / (ca.sqrt(ca.sumsqr(rate)) + self.offset)
+        return 1 / (ca.sqrt(ca.sumsqr(model.field)) + self.offset)
 
     def __str__(self) -> str:
         return f"speed({self.offset:g})"
@@ -36,10 +35,7 @@ def speed(offset: float = 0.0) -> Scaling:
     >>> str(speed(0.01))
     'speed(0.01)'
     """
-    value = number("offset", offset)
-    if value < 0:
-        raise InputError(f"offset must not be negative, got {offset!r}")
-    return Speed(value)
+    return Speed(not_negative("offset", offset, text=False))
 
 
 @dataclass(frozen=True)
@@ -47,9 +43,7 @@ class Written(Scaling):
     function: ModelFunction
 
     def expression(self, model: Model) -> Any:
-        if isinstance(model, Nambu):
-            return _read(model, self.function, "xk", x=m.symbols(model.x))
-        return _read(model, self.function, "qpk", q=m.symbols(model.q), p=m.symbols(model.p))
+        return _read(model, self.function, {name: model.view.symbols[name] for name in model.error_variables})
 
     def __str__(self) -> str:
         return "written by the user"
@@ -60,15 +54,15 @@ class WrittenOfEnergies(OfEnergies):
     function: ModelFunction
 
     def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
-        return _read(model, self.function, "TVk", T=m.Scalar(ca.SX(T)), V=m.Scalar(ca.SX(V)))
+        return _read(model, self.function, {"T": m.Scalar(ca.SX(T)), "V": m.Scalar(ca.SX(V))})
 
     def __str__(self) -> str:
         return "written by the user"
 
 
-def _read(model: Model, function: ModelFunction, allowed: str, **given: Any) -> Any:
+def _read(model: Model, function: ModelFunction, given: Mapping[str, Any]) -> Any:
     named = Namespace(model.shared.symbols(model.k[: model.shared.size]))
-    return Reader({**given, "k": named})("scaling", function, (), allowed)
+    return Reader({**given, "k": named})("scaling", function, ())
 
 
 def written(function: ModelFunction) -> Scaling:

@@ -1,0 +1,165 @@
+"""A compiled step: the equations of a scheme for a model, their native code, and the pivot orders that were needed."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import threading
+from collections.abc import Hashable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.explicit import ExplicitStepper
+from livens.engine.fused import FusedStepper
+from livens.engine.kernels import (
+    Order,
+    end_kernel,
+    error_kernel,
+    floor_kernel,
+    guess_kernel,
+    newton_kernel,
+    onward_kernel,
+    residual_kernel,
+)
+from livens.engine.loop import Control
+from livens.engine.native import Code
+from livens.engine.newton import Kernels
+from livens.engine.pivots import SingularMatrixError, pivot_order
+from livens.engine.reference import ReferenceStepper
+from livens.engine.steps import Stepper
+from livens.expressions.evaluate import Evaluator
+from livens.expressions.layout import Layout
+from livens.expressions.variables import ALWAYS, VARIABLES
+from livens.models.model import Model
+from livens.schemes.base import Scheme
+from livens.schemes.step import FlatEquations
+
+#: So many compiled steps are kept for models that are built again.
+_KEPT = 32
+#: So many choices of a first pivot order are remembered per step.
+_CHOICES = 64
+
+
+class CompiledStep:
+    """Equations, kernels and pivot orders of a scheme for a model. It owns its machine code, which is freed with it.
+
+    Parameters, step size and time are run-time inputs, so it serves every run of the model and of all models with the
+    same content, also from several threads at once: whatever changes in a run belongs to its stepper.
+    """
+
+    def __init__(self, model: Model, scheme: Scheme, dropped: tuple[int, ...] = ()) -> None:
+        self.model, self.scheme, self.dropped = model, scheme, dropped
+        self.equations = scheme.equations(model, dropped)
+        self.layout: Layout = self.equations.layout
+        self._code: dict[str, Code] = {}
+        self._newton: dict[Order, Code] = {}
+        self._first: collections.OrderedDict[Hashable, Order] = collections.OrderedDict()
+        self._lock = threading.RLock()
+
+    @functools.cached_property
+    def flat(self) -> FlatEquations:
+        """The equations as one graph, for the tiers that need it."""
+        return self.equations.flatten()
+
+    @functools.cached_property
+    def variables(self) -> tuple[str, ...]:
+        """What the rows of a run can hold."""
+        fictive = ("fictive_time",) if "t" in self.layout else ()
+        return tuple(name for name in VARIABLES if name in self.layout or name in (*ALWAYS, *fictive))
+
+    @property
+    def fingerprint(self) -> str:
+        """What a result file says about the equations of its run."""
+        return self.flat.fingerprint
+
+    @property
+    def estimates(self) -> int:
+        """How many numbers an estimate of the error of a step consists of, sizes included."""
+        return sum(int(ca.SX(part).numel()) for part in self.flat.error) if self.flat.error is not None else 0
+
+    # -- native code --------------------------------------------------------------------------------------------------
+    def kernels(self, order: Order | None) -> Kernels:
+        """Addresses for the loop; with nothing to solve there is no pivot order."""
+        e = self.flat
+        with self._lock:
+            if not self._code:
+                self._code = {"end": end_kernel(e)}
+                if e.size:
+                    self._code |= {"residual": residual_kernel(e), "floor": floor_kernel(e), "guess": guess_kernel(e)}
+                if e.size and e.onward is not None:
+                    self._code["onward"] = onward_kernel(e)
+                if e.error is not None:
+                    self._code["error"] = error_kernel(e)
+            if order is not None and order not in self._newton:
+                self._newton[order] = newton_kernel(e, order)
+            newton = self._newton[order].address if order is not None else 0
+        return Kernels(newton, *(self._address(name) for name in Kernels._fields[1:]))
+
+    def _address(self, name: str) -> int:
+        return self._code[name].address if name in self._code else 0
+
+    def first_guess(self, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """The unknowns to start the first step from."""
+        return self._guess(z, c)[0].ravel()
+
+    @functools.cached_property
+    def _guess(self) -> Evaluator:
+        return Evaluator([self.flat.z, self.flat.c], [self.flat.guess])
+
+    @functools.cached_property
+    def _jacobian(self) -> Evaluator:
+        return Evaluator(self.flat.arguments, [self.flat.jacobian])
+
+    # -- pivot orders -------------------------------------------------------------------------------------------------
+    def order_for(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> Order:
+        """The pivot order that suits the Jacobian at these numbers."""
+        e = self.flat
+        return pivot_order(e.rows, e.columns, self._jacobian(x, z, c)[0].ravel(), e.size)
+
+    def first_order(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, typical: np.ndarray) -> Order:
+        """The order to begin with: for typical values of h and the parameters, so that others compile nothing.
+
+        It follows from these numbers alone, whatever was run before, and is remembered for the next run like this one.
+        """
+        key = x.tobytes(), z.tobytes(), typical.tobytes()
+        with self._lock:
+            found = self._first.get(key)
+        if found is None:
+            try:
+                found = self.order_for(x, z, typical)
+            except SingularMatrixError:
+                found = self.order_for(x, z, c)
+            with self._lock:
+                self._first[key] = found
+                while len(self._first) > _CHOICES:
+                    self._first.popitem(last=False)
+        return found
+
+    # -- at work ------------------------------------------------------------------------------------------------------
+    def stepper(self, tier: str, k: np.ndarray, order: Order | None = None, control: Control | None = None) -> Stepper:
+        """A tier for one run with the parameters k."""
+        if tier == "reference":
+            return ReferenceStepper(self.flat, k)
+        if not self.flat.size:
+            return ExplicitStepper(self, k)
+        assert order is not None
+        return FusedStepper(self, k, order, control)
+
+
+_compiled: collections.OrderedDict[Hashable, CompiledStep] = collections.OrderedDict()
+_lock = threading.RLock()
+
+
+def compiled_step(model: Model, scheme: Scheme, dropped: tuple[int, ...] = ()) -> CompiledStep:
+    """The compiled step of a scheme for a model, found by content: equal models, built separately, share one."""
+    key: Any = (model.digest, scheme, dropped)
+    with _lock:
+        found = _compiled.get(key)
+        if found is None:
+            found = _compiled[key] = CompiledStep(model, scheme, dropped)
+        _compiled.move_to_end(key)
+        while len(_compiled) > _KEPT:
+            _compiled.popitem(last=False)
+    return found

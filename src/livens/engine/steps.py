@@ -1,0 +1,180 @@
+"""What a tier of the engine offers: take steps, or say why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from livens.engine.loop import Policy
+from livens.engine.newton import PAST, Workspace
+
+
+@dataclass(frozen=True)
+class Carry:
+    """All that the next step needs of the last ones, bit for bit: state and time, unknowns, correction and scales."""
+
+    t: float
+    z: np.ndarray
+    x: np.ndarray  # unknowns of the last steps, oldest first
+    dx: np.ndarray  # the last Newton correction
+    scale: np.ndarray  # reciprocal round-off bounds of the residual
+
+    @classmethod
+    def start(cls, t: float, z: np.ndarray, x: np.ndarray) -> Carry:
+        """Before the first step, from a state and a guess of the unknowns; the bounds accept nothing yet."""
+        past = np.empty((PAST, x.size))
+        past[:] = x
+        return cls(t, z.copy(), past, np.zeros(x.size), np.full(x.size, np.inf))
+
+    def state(self) -> dict[str, Any]:
+        return {"time": self.t, "z": self.z, "x": self.x, "dx": self.dx, "scale": self.scale}
+
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> Carry:
+        return cls(float(stored["time"]), *(np.array(stored[name]) for name in ("z", "x", "dx", "scale")))
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a step was refused."""
+
+    residual: float  # of the worst equation
+    floor: float  # what round-off would allow
+    equation: str
+    reason: str
+    h: float  # the size of the step
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a tier gives back: state at the end, time, size, unknowns and Newton corrections of every step taken.
+
+    The arrays are views of buffers that the next call overwrites.
+    """
+
+    t: np.ndarray
+    sizes: np.ndarray
+    Z: np.ndarray
+    X: np.ndarray
+    iterations: np.ndarray
+    before: Carry
+    carry: Carry
+    trouble: Trouble | None = None
+    reached: bool = False  # the next step would go beyond where the run is to end
+    fictive: np.ndarray | None = None  # where the steps end in fictive time, if they are equal there
+
+    @property
+    def taken(self) -> int:
+        return len(self.t)
+
+    def until(self, s: int, trouble: Trouble | None = None) -> Steps:
+        """The first s of these steps, as if no other had been taken."""
+        if s == self.taken:
+            return self if trouble is None else replace(self, trouble=trouble, reached=False)
+        unknowns = np.concatenate([self.before.x, self.X[:s]])[-PAST:]
+        t, z = (float(self.t[s - 1]), self.Z[s - 1].copy()) if s else (self.before.t, self.before.z)
+        carry = replace(self.carry, t=t, z=z, x=unknowns)
+        fictive = None if self.fictive is None else self.fictive[:s]
+        return Steps(
+            self.t[:s],
+            self.sizes[:s],
+            self.Z[:s],
+            self.X[:s],
+            self.iterations[:s],
+            self.before,
+            carry,
+            trouble,
+            fictive=fictive,
+        )
+
+
+@dataclass
+class Cost:
+    """What the steps of a run cost beside Newton corrections."""
+
+    repivots: int = 0
+    reference_steps: int = 0
+    rejected: int = 0
+    compile_s: float = 0.0  # code that was compiled while the run was under way
+
+
+class Stepper(Protocol):
+    """A tier of the engine at work for one run. All tiers solve the same equations to the same floor."""
+
+    cost: Cost
+
+    def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
+        """Take at most `steps` steps; `going` is the flow of controlled step sizes and is brought up to date."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What it needs to go on bit for bit."""
+        ...
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """Go on from there."""
+        ...
+
+
+class Buffers:
+    """The arrays of a chunk, kept from call to call: fresh memory costs a step's time."""
+
+    def __init__(self, k: np.ndarray, kinds: np.ndarray, estimates: int = 0, ahead: bool = False) -> None:
+        self._k, self._kinds, self._estimates, self._ahead = k, kinds, estimates, ahead
+        self._held: Workspace | None = None
+        self._room = 0
+
+    def filled(self, carry: Carry, steps: int) -> Workspace:
+        """Room for `steps` steps, with their past filled in. What was there before is overwritten."""
+        n = carry.x.shape[1]
+        if self._held is None or self._room < steps:
+            self._room = steps
+            self._held = Workspace(
+                c=np.concatenate([[0.0, 0.0], self._k]),
+                Z=np.empty((steps + 1, carry.z.size)),
+                X=np.empty((steps + PAST, n)),
+                t=np.empty(steps + 1),
+                iterations=np.zeros(steps, dtype=np.int64),
+                dx=np.empty(n),
+                scale=np.empty(n),
+                r=np.empty(n + 1),
+                ahead=np.empty((2, n if self._ahead else 0)),
+                estimate=np.zeros(self._estimates),
+                kinds=self._kinds,
+            )
+        w = self._held
+        w.Z[0], w.X[:PAST], w.t[0], w.dx[:], w.scale[:] = carry.z, carry.x, carry.t, carry.dx, carry.scale
+        return w
+
+
+def steps_of(
+    w: Workspace, before: Carry, taken: int, policy: Policy, trouble: Trouble | None = None, reached: bool = False
+) -> Steps:
+    """What a tier returns after `taken` steps in its buffers."""
+    if policy.controlled:
+        t = w.t[1 : taken + 1]
+    elif policy.entry >= 0:
+        t = w.Z[1 : taken + 1, policy.entry].copy()
+    else:
+        t = policy.origin + np.arange(policy.first + 1, policy.first + taken + 1) * policy.h
+    varying = policy.controlled or policy.entry >= 0
+    sizes = np.diff(t, prepend=before.t) if varying else np.full(taken, policy.h)
+    last = float(t[-1]) if taken else before.t
+    carry = Carry(last, w.Z[taken].copy(), w.X[taken : taken + PAST].copy(), w.dx.copy(), w.scale.copy())
+    Z, X = w.Z[1 : taken + 1], w.X[PAST : PAST + taken]
+    return Steps(t, sizes, Z, X, w.iterations[:taken], before, carry, trouble, reached)
+
+
+def finite(steps: Steps, w: Workspace, names: Any) -> Steps:
+    """The same steps up to the first state that is not finite, which no run may go on from.
+
+    What is not finite stays so: looking at the last state is enough to know.
+    """
+    if np.isfinite(steps.carry.z).all():
+        return steps
+    good = int(np.argmin(np.isfinite(steps.Z).all(axis=1)))
+    entry = int(np.argmin(np.isfinite(steps.Z[good])))
+    what = "the state is not finite any more"
+    return steps.until(good, Trouble(np.inf, 0.0, names.name_of(entry), what, float(steps.sizes[good])))

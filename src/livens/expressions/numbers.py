@@ -1,0 +1,118 @@
+"""Numbers as users give them: finite, of the right shape and size, or a sentence that says why not.
+
+`name` is what the sentence calls the thing: ``h``, ``q0``, ``link a-b: the length``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+
+
+def number(name: str, value: Any, text: bool = True) -> float:
+    """A finite number. One that is written as text, as on a command line, is read, unless `text` is False.
+
+    >>> number("h", 0.1), number("h", "1e-3")
+    (0.1, 0.001)
+    """
+    if value is None:
+        raise InputError(f"{name} is missing: give a number")
+    try:
+        converted = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be a number, got {value!r}") from None
+    if isinstance(value, (bool, np.bool_)) or not math.isfinite(converted) or (isinstance(value, str) and not text):
+        raise InputError(f"{name} must be a finite number, got {value!r}")
+    return converted
+
+
+def positive(name: str, value: Any, text: bool = True) -> float:
+    """A number greater than zero."""
+    converted = number(name, value, text)
+    if converted <= 0:
+        raise InputError(f"{name} must be greater than 0, got {converted:g}")
+    return converted
+
+
+def not_negative(name: str, value: Any, text: bool = True) -> float:
+    """A number that is zero or greater."""
+    converted = number(name, value, text)
+    if converted < 0:
+        raise InputError(f"{name} must not be negative, got {converted:g}")
+    return converted
+
+
+def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number within bounds.
+
+    >>> whole_number("every", 3, least=1)
+    3
+    """
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        bound = "" if most is None else f" (and at most {_power_of_two(most)})"
+        raise InputError(f"{name} must be a whole number of at least {least}{bound}, got {value!r}")
+    return int(value)
+
+
+def vector(name: str, value: Any, names: Sequence[str], of: str = "") -> np.ndarray:
+    """One finite number for each of the `names`. `of` says what these are: one number per coordinate, per state.
+
+    >>> vector("q0", [1, 2], ["x", "y"], "coordinate")
+    array([1., 2.])
+    """
+    size = len(names)
+    if value is None:
+        each = f"one number per {of}" if of else f"{size} numbers"
+        raise InputError(f"{name} is missing: give {each} ({_listed(names)})")
+    numbers = _converted(value)
+    if numbers is None:
+        raise InputError(f"{name} must be {size} numbers, got {value!r}")
+    if numbers.shape != (size,):
+        got = f"{numbers.size} numbers" if numbers.ndim == 1 else f"an array of shape {numbers.shape}"
+        raise InputError(f"{name} must be {size} numbers ({f'one per {of}' if of else _listed(names)}), got {got}")
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if bad.size:
+        raise InputError(f"{name} must be finite, but {name}[{names[bad[0]]}] is {numbers[bad[0]]}")
+    return numbers
+
+
+def array(
+    name: str, value: Any, shape: tuple[int, ...] | None = None, words: str = "a number or an array of numbers"
+) -> np.ndarray:
+    """Finite numbers of this shape; of any, if none is given. `words` say what they are in messages.
+
+    >>> array("centre", (0, 0, 1), (3,))
+    array([0., 0., 1.])
+    """
+    numbers = _converted(value)
+    if numbers is None:
+        raise InputError(f"{name} must be {words}, got {value!r}")
+    finite = math.isfinite(numbers) if not numbers.ndim else bool(np.isfinite(numbers).all())
+    if shape is not None and not (numbers.shape == shape and finite):
+        wanted = f"{shape[0]} numbers" if len(shape) == 1 else f"numbers of shape {shape}"
+        raise InputError(f"{name} must be {wanted}, all finite, got {value!r}")
+    if not finite:
+        raise InputError(f"{name} must be finite, got {value!r}")
+    return numbers
+
+
+def _converted(value: Any) -> np.ndarray | None:
+    """A new array, or nothing where these are no numbers."""
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+def _power_of_two(number: int) -> str:
+    return f"2**{number.bit_length() - 1}" if number > 2**20 and number & (number - 1) == 0 else str(number)

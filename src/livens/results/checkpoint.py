@@ -1,0 +1,50 @@
+"""From where a run can go on: the states of everything that goes on from step to step, as arrays with names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from livens.results.record import Facts
+
+#: The state of each part of a run, by its name: ``checkpoint["carry"]["z"]``.
+Checkpoint = dict[str, dict[str, Any]]
+
+
+def as_arrays(checkpoint: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    """As a file holds it: ``carry.z`` and so on.
+
+    >>> list(as_arrays({"carry": {"z": [1.0], "time": 0.5}}))
+    ['carry.z', 'carry.time']
+    """
+    return {f"{part}.{name}": np.asarray(value) for part, state in checkpoint.items() for name, value in state.items()}
+
+
+def from_arrays(arrays: Mapping[str, Any], facts: Facts) -> Checkpoint:
+    """What a file holds, by part and name."""
+    if "z" in arrays:
+        return _from_version_2(arrays, facts)
+    found: Checkpoint = {}
+    for key, value in arrays.items():
+        part, _, name = key.partition(".")
+        found.setdefault(part, {})[name] = value
+    return found
+
+
+def _from_version_2(old: Mapping[str, Any], facts: Facts) -> Checkpoint:
+    """Files of the first version have one level of names; those of equal steps do not hold the time."""
+    step = int(old["step"])
+    march: dict[str, Any] = {"step": step}
+    if "flow" in old:
+        march["flow"] = old["flow"]
+    time = float(old["time"]) if "time" in old else facts.t0 + step * facts.h
+    return {
+        "carry": {"time": time, **{name: old[name] for name in ("z", "x", "dx", "scale")}},
+        "march": march,
+        "stepper": {name: old[name] for name in ("row_order", "column_order")},
+        "recorder": {"rows": old["rows"], "step": step},
+        "extremes": {name: old[f"monitor_{name}"] for name in ("first", "last", "largest")},
+        "run": {"newton_iterations": old["newton_iterations"]},
+    }

@@ -1,0 +1,34 @@
+"""Discrete gradients, one file each; `get` finds one by its name, also one that a user has defined.
+
+>>> from livens.schemes import gradients
+>>> gradient = gradients.get("itoh-abe")
+>>> gradient.order, gradient.symmetric, gradient.momenta
+(1, False, ('cyclic',))
+"""
+
+from __future__ import annotations
+
+from livens.errors import InputError, suggestion
+from livens.schemes.gradients.base import DiscreteGradient
+from livens.schemes.gradients.equivariant import Equivariant
+from livens.schemes.gradients.gonzalez import Gonzalez
+from livens.schemes.gradients.itoh_abe import ItohAbe
+from livens.schemes.gradients.mean_value import MeanValue
+
+__all__ = ["DiscreteGradient", "Equivariant", "Gonzalez", "ItohAbe", "MeanValue", "all", "get"]
+
+
+def all() -> list[DiscreteGradient]:
+    """Every discrete gradient that is defined by now."""
+    return [kind() for _, kind in sorted(DiscreteGradient.known.items())]
+
+
+def get(name: str | DiscreteGradient) -> DiscreteGradient:
+    """The discrete gradient of this name."""
+    if isinstance(name, DiscreteGradient):
+        return name
+    if not isinstance(name, str):
+        raise InputError(f"a discrete gradient must be an object or a name, got {name!r}")
+    if name not in DiscreteGradient.known:
+        raise InputError(f"unknown discrete gradient '{name}'{suggestion(name, DiscreteGradient.known)}")
+    return DiscreteGradient.known[name]()

@@ -1,0 +1,82 @@
+"""What a discrete gradient is, and how one of a function of one argument serves energies of several arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import casadi as ca
+
+from livens.expressions.graph.increments import increments
+
+if TYPE_CHECKING:
+    from livens.schemes.recipes.elements import ElementEnergies
+
+
+class DiscreteGradient:
+    """A vector ``DG f(x, y)`` for every scalar function f and two points x and y with
+
+    - ``DG f(x, y) . (y - x) = f(y) - f(x)``, to round-off, however close or far the points are (directionality);
+    - ``DG f(x, x) = grad f(x)``, without a division of zero by zero (consistency).
+
+    Energy-momentum schemes take such an object. A subclass with a `name` and the method `__call__` is one, wherever it
+    is defined: schemes find it by its name from then on, as in ``"livens-em:my-gradient"``. It is made without
+    arguments then. What it says about itself is what a scheme with it says about itself.
+    """
+
+    name: str
+    #: The order of a scheme with it: 2 if it is symmetric, else 1.
+    order: int = 1
+    #: Whether ``DG f(x, y) = DG f(y, x)``.
+    symmetric: bool = False
+    #: The momenta that a scheme keeps with it to round-off, of whichever energies and constraints have the symmetry:
+    #: of "cyclic" coordinates, which do not occur in them, of "translations", and of "rotations".
+    momenta: tuple[str, ...] = ()
+    summary: str = "a discrete gradient of one's own"
+    source: str = "one's own"
+
+    known: ClassVar[dict[str, type[DiscreteGradient]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__:
+            DiscreteGradient.known[cls.name] = cls
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name))
+
+    def __repr__(self) -> str:
+        return f"<discrete gradient {self.name}>"
+
+    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
+        """``DG f(x, x + w)`` of a scalar function f(x, *others) in its first argument, the others frozen.
+
+        The increment w is given in place of the other end, because ``y - x`` has lost its digits if the two are close.
+        """
+        raise NotImplementedError
+
+    # -- functions of two arguments: means over the ends of the one that is frozen, S004 (129)-(131) ----------------
+    def kinetic(self, e: ElementEnergies, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
+        """The discrete gradients of T(q, v) in q and in v: ``DG_q T . Dq + DG_v T . Dv = T(q1, v1) - T(q0, v0)``."""
+        m = e.model
+        T_of_q = ca.Function("T", [m.q, m.v, m.k], [m.T])
+        T_of_v = ca.Function("T", [m.v, m.q, m.k], [m.T])
+        by_q = [self(T_of_q, q0, Dq, v, e.k) for v in (v0, v0 + Dv)]
+        by_v = [self(T_of_v, v0, Dv, q, e.k) for q in (q0, q0 + Dq)]
+        return sum(by_q) / 2, sum(by_v) / 2
+
+    def in_time(self, e: ElementEnergies, f: Any, q0: Any, Dq: Any, t: Any, h: Any) -> tuple[Any, Any]:
+        """For f(q, t), an expression of the element: its discrete gradient in q and its increment by time alone.
+
+        ``DG_q f . Dq + D_t f = f(q1, t + h) - f(q0, t)``.
+        """
+        m = e.model
+        if not ca.depends_on(f, m.t):
+            return self(ca.Function("f", [m.q, m.k], [f]), q0, Dq, e.k), ca.SX(0)
+        of_q = ca.Function("f", [m.q, m.t, m.k], [f])
+        of_t = ca.Function("f", [m.t, m.q, m.k], [f])
+        by_q = [self(of_q, q0, Dq, time, e.k) for time in (t, t + h)]
+        by_t = [increments(of_t, t, h, [q, e.k]) for q in (q0, q0 + Dq)]
+        return sum(by_q) / 2, sum(by_t) / 2

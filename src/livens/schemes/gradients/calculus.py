@@ -1,0 +1,74 @@
+"""What discrete gradients are put together from: gradients of graphs, what is known about them, and a correction."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import casadi as ca
+
+from livens.expressions.graph.increments import increments
+from livens.expressions.graph.walk import walk
+
+#: Increments shorter than this part of the position leave the correction out, smoothly: it is below round-off there.
+_TINY = 1e-10
+_TINY_LENGTH = 1e-12
+#: Operations whose second derivative says nothing about what happens at their kinks and jumps.
+_KINKED = frozenset(
+    "FABS FMIN FMAX IF_ELSE_ZERO SIGN FLOOR CEIL FMOD REMAINDER COPYSIGN LT LE EQ NE NOT AND OR".split()
+)
+
+
+class Slope:
+    """The gradient of a scalar function f(x, *others) in its first argument, to be called anywhere."""
+
+    def __init__(self, function: ca.Function) -> None:
+        self._f = function
+        self._x = ca.SX.sym("x", function.numel_in(0))
+        rest = [ca.SX.sym("y", function.numel_in(i)) for i in range(1, function.n_in())]
+        self._expression = ca.gradient(function(self._x, *rest), self._x)
+        self._gradient = ca.Function("gradient", [self._x, *rest], [self._expression])
+
+    def __call__(self, x: Any, *others: Any) -> Any:
+        return self._gradient(x, *others)
+
+    @functools.cached_property
+    def linear(self) -> bool:
+        """Whether f is at most quadratic in x: then the gradient halfway is the discrete gradient."""
+        return not ca.depends_on(ca.jacobian(self._expression, self._x), self._x) and not _has_kink(self._f)
+
+    @functools.cached_property
+    def support(self) -> Any:
+        """1 for the coordinates that f depends on, 0 for the others."""
+        entries = [self._expression[i] for i in range(self._x.numel())]
+        return ca.DM([0.0 if ca.simplify(entry).is_zero() else 1.0 for entry in entries])
+
+
+def defect(function: ca.Function, estimate: Any, x: Any, w: Any, others: tuple[Any, ...]) -> Any:
+    """What an estimate of the discrete gradient lacks: ``f(x + w) - f(x) - estimate . w``, without cancellation."""
+    return increments(function, x, w, [ca.SX(o) for o in others]) - ca.dot(estimate, w)
+
+
+def corrected(estimate: Any, missing: Any, w: Any, z: Any) -> Any:
+    """``estimate + missing / |w|^2  w``: directionality by a vector along w.
+
+    Where the correction drops below round-off (``|w| < 1e-10 |z|``) it is faded out, which keeps value and derivative
+    bounded at ``w = 0``.
+    """
+    square = ca.dot(w, w)
+    fade = (_TINY**2 * ca.dot(z, z) + _TINY_LENGTH**2) ** 2
+    return estimate + missing * square / (square**2 + fade) * w
+
+
+def _has_kink(function: ca.Function) -> bool:
+    """Whether the first argument goes through an operation with a kink or jump."""
+    kinks: list[str] = []
+
+    def apply(name: str, *operands: bool) -> bool:
+        if name in _KINKED and any(operands):
+            kinks.append(name)
+        return any(operands)
+
+    inputs = [[i == 0] * function.nnz_in(i) for i in range(function.n_in())]
+    walk(function, inputs, lambda _: False, apply)
+    return bool(kinks)

@@ -1,0 +1,165 @@
+"""Every scheme is what its record says, and is not what it does not say: one loop over all of them.
+
+Orders are measured in the tests of the schemes, conservation in ``test_conservation.py`` and beside it.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens import math as m
+from livens.models.summed import OBSERVABLES
+from livens.schemes.base import FORMS, Scheme, Traits
+from livens.schemes.catalogue import GROUPS
+
+H = 0.1
+#: What a scheme may conserve that is no observable of a system.
+MORE = {"momentum_maps", "quadratic_invariants", "first Hamiltonian"}
+#: Schemes of which one step in (q, p) cannot show whether they are symplectic, and why.
+NO_FORM = {
+    "livens-em-nullspace": "the mass matrix of a unit quaternion is singular; the steps are those of livens-em",
+    "nambu-mt": "the state of a Nambu system is no phase space",
+    "nambu-mt-g": "the state of a Nambu system is no phase space",
+    "nambu-t": "the state of a Nambu system is no phase space",
+    "nambu-t-g": "the state of a Nambu system is no phase space",
+    "sundman-doubled": "symplectic in the doubled phase space, which tests/test_adaptive.py looks at",
+}
+
+
+def kinetic(v):
+    return 0.5 * v[0] ** 2 + 0.3 * v[0] * v[1] + v[1] ** 2
+
+
+def shallow(q):
+    return 3 - m.cos(q[0])
+
+
+def steep(q):
+    return 0.3 * q[0] * q[1] ** 2 + 0.2 * q[1] ** 4
+
+
+@functools.cache
+def models():
+    """Nonlinear models, each with a state in which one step shows what a scheme is: (model, q, v or p)."""
+    free = lv.System("x y", kinetic=lambda v: kinetic(v), potential=lambda q: shallow(q) + steep(q))
+    forces = [lv.Force(steep, expensive=True, conservative=True)]
+    split = lv.Hamiltonian("x y", kinetic=lambda p: kinetic(p), potential=shallow, forces=forces)
+    rod = lv.System(
+        "x y z",
+        kinetic=lambda v: 0.5 * (v @ v) + 0.2 * v[0] * v[1],
+        potential=lambda q: 9.81 * q[2] + m.sin(q[0]) * q[1],
+        constraints=lambda q: [0.5 * (q @ q - 1) + 0.1 * q[0] ** 3],
+    )
+    start = rod.start(dict(q0=[0.5, 0.4, -0.7], v0=[0.7, -0.5, 0.3]), rod.parameter_vector(), 0.0, True, "remove")
+    q, v_or_p = [0.6, -0.4], [0.5, 0.7]
+    return [(free, q, dict(v=v_or_p)), (split, q, dict(p=v_or_p)), (rod, start["q"], dict(v=start["v"]))]
+
+
+def scaled(scheme):
+    """The scheme with a scaling that it can use, if it needs one, and that scaling."""
+    if not scheme.fictive:
+        return scheme, None
+    if scheme.forms == ("nambu",):
+        scaling = lv.scaling.written(lambda x: 1 / (1 + x[0] ** 2))
+    elif scheme.wants == "energies":
+        scaling = lv.scaling.written(lambda T, V: 1 / (T + V**2))
+    else:
+        scaling = lv.scaling.written(lambda q: 1 / (1 + q[0] ** 2 + m.sin(q[1]) ** 2))
+    return scheme.scaled(scaling), scaling
+
+
+@functools.cache
+def measured(name):
+    """Defects of one step on every model that the scheme fits, and the equations of a step."""
+    scheme, scaling = scaled(lv.schemes.get(name))
+    symplecticity, reversibility, equations = [], [], []
+    for model, q, rest in models():
+        if scheme.missing(model):
+            continue
+        given = dict(q=q, h=H, scaling=scaling, **rest)
+        reversibility.append(lv.study.reversibility_defect(model, scheme, **given))
+        if name not in NO_FORM:
+            symplecticity.append(lv.study.symplecticity_defect(model, scheme, **given))
+        equations.append(scheme.equations(model).flatten())
+    if scheme.forms == ("nambu",):
+        equations, there_and_back = nambu_step(scheme)
+        reversibility.append(there_and_back)
+    if name == "livens-em-nullspace":
+        body = lv.problems.load("free-rigid-body")
+        reversibility.append(lv.study.reversibility_defect(body.system, scheme, body.q0, body.v0, H))
+        equations.append(scheme.equations(body.system).flatten())
+    return symplecticity, reversibility, equations
+
+
+def nambu_step(scheme):
+    """The equations of a step, and how far one is from the start after a step of size h and one of -h."""
+    top = lv.Nambu("x y z", hamiltonians=[lambda x: x @ x / 2, lambda x: x[0] ** 2 + 0.6 * x[1] ** 2 + 0.3 * x[2] ** 2])
+    x, k = np.array([0.5, 0.8, -0.4]), top.parameter_vector()
+    e = scheme.equations(top).flatten()
+    z = e.layout.vector({"x": x, **scheme.memory(top, {"x": x}, k, 0.0, H)})
+    there = e.end_function([], z, [H, 0.0]).full().ravel()
+    assert np.abs(there - z).max() > 1e-3
+    return [e], np.abs(e.end_function([], there, [-H, H]).full().ravel() - z).max()
+
+
+def all_schemes():
+    return pytest.mark.parametrize("scheme", lv.schemes.all(), ids=lambda scheme: scheme.name)
+
+
+@all_schemes()
+def test_the_record_is_complete(scheme):
+    """And says the same as the attributes of the scheme, which are public too."""
+    traits = scheme.traits
+    assert isinstance(traits, Traits) and isinstance(scheme, Scheme)
+    for field in dataclasses.fields(Traits):
+        if field.name not in ("family", "aliases"):
+            assert getattr(traits, field.name) == getattr(scheme, field.name), field.name
+    assert traits.order >= 1 and traits.summary and traits.source and traits.evaluations >= 1
+    assert traits.forms and set(traits.forms) <= set(FORMS)
+    assert traits.group in GROUPS
+    assert set(traits.conserves) <= {*OBSERVABLES, *MORE}
+    assert traits.family in {None, *lv.schemes.names()}
+
+
+@all_schemes()
+def test_symplectic_as_declared(scheme):
+    """To round-off on every model it fits; otherwise far from it on one of them."""
+    if scheme.name in NO_FORM:
+        pytest.skip(NO_FORM[scheme.name])
+    defects = measured(scheme.name)[0]
+    assert defects
+    if scheme.traits.symplectic:
+        assert max(defects) < 1e-13
+    else:
+        assert max(defects) > 1e-10
+
+
+@all_schemes()
+def test_symmetric_as_declared(scheme):
+    """Forth and back leads to the start, on every model it fits; otherwise far from it on one of them."""
+    defects = measured(scheme.name)[1]
+    assert defects
+    if scheme.traits.symmetric:
+        assert max(defects) < 1e-13
+    else:
+        assert max(defects) > 1e-10
+
+
+@all_schemes()
+def test_explicit_as_declared(scheme):
+    """Explicit schemes have nothing to solve on any of the models here; the others have on at least one of them."""
+    sizes = [equations.size for equations in measured(scheme.name)[2]]
+    assert sizes and any(sizes) == scheme.traits.implicit
+
+
+@all_schemes()
+def test_estimates_its_error_as_declared(scheme):
+    estimates = [equations.error is not None for equations in measured(scheme.name)[2]]
+    assert set(estimates) == {scheme.traits.estimate_order > 0}
+
+
+def test_reasons_are_of_schemes_that_exist():
+    assert set(NO_FORM) <= {scheme.name for scheme in lv.schemes.all()}

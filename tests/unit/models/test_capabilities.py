@@ -1,0 +1,113 @@
+"""What a model offers and promises is asked of the model, not of its kind."""
+
+import types
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens import bodies
+
+SYSTEM = lv.System("x y", kinetic=lambda v: v @ v / 2, potential=lambda q: q @ q)
+PENDULUM = lv.problems.load("simple-pendulum").system
+
+
+def conserving(*names):
+    return types.SimpleNamespace(conserves=names)
+
+
+@pytest.mark.parametrize(
+    ("model", "forms", "errors"),
+    [
+        (SYSTEM, ("elements", "phase space"), ("q", "v")),
+        (PENDULUM, ("elements",), ("q", "v")),
+        (lv.System("x y", kinetic=lambda v: v[0] ** 2), ("elements",), ("q", "v")),
+        (lv.System("x", kinetic=lambda v: v[0] ** 4), ("elements",), ("q", "v")),
+        (lv.Hamiltonian.of(SYSTEM), ("phase space",), ("q", "p")),
+        (lv.problems.load("euler-top").system, ("nambu", "descriptor"), ("x",)),
+        (lv.problems.load("rlc-circuit").system, ("descriptor",), ("x",)),
+        (lv.FirstOrder("x", rhs=lambda x: -x), ("descriptor",), ("x",)),
+        (lv.MultibodyEquations.of(PENDULUM).formulate("ggl"), ("descriptor",), ("x",)),
+    ],
+)
+def test_forms(model, forms, errors):
+    assert model.forms == forms and model.error_variables == errors
+
+
+def test_a_run_can_begin_anywhere():
+    """The parts of a state become the arguments of a start."""
+    values = {name: np.arange(2.0) for name in "qvp"}
+    assert list(SYSTEM.start_from(values)) == ["q0", "v0"]
+    assert list(lv.Hamiltonian.of(SYSTEM).start_from(values)) == ["q0", "p0"]
+    assert list(lv.FirstOrder("x", rhs=lambda x: -x).start_from({"x": np.ones(1)})) == ["x0"]
+    formulation = lv.MultibodyEquations.of(PENDULUM).formulate("ggl")
+    begun = formulation.start_from({"x": np.arange(4.0), "y": np.ones(2)})
+    assert begun["q0"].tolist() == [0.0, 1.0] and begun["v0"].tolist() == [2.0, 3.0]
+
+
+def test_bodies():
+    ball = bodies.particle("ball", 1.0, dimension=2)
+    system = lv.System(bodies.coordinates([ball]), elements=[ball, bodies.gravity(ball)])
+    assert system.bodies == {"ball": ["ball.x", "ball.y"]} and lv.Hamiltonian.of(system).bodies == {}
+
+
+# -- promises ---------------------------------------------------------------------------------------------------------
+def test_promised_by_name():
+    assert SYSTEM.promised(conserving("total_energy"), "total_energy")
+    assert not SYSTEM.promised(conserving("total_energy"), "constraint")
+
+
+def test_nobody_knows_the_scheme():
+    for model in (SYSTEM, lv.Hamiltonian.of(SYSTEM), lv.problems.load("euler-top").system):
+        assert not any(model.promised(None, name) for name in (*model.view.names, "anything"))
+
+
+def test_momentum_maps_with_linear_generators():
+    """Translations and rotations; others are conserved by the scheme's own symmetry only by chance."""
+    symmetries = dict(L=lambda q: [-q[1], q[0]], bent=lambda q: [q[0] ** 2, 0.0], drift=lambda q: [1.0, 0.0])
+    system = lv.System("x y", kinetic=lambda v: v @ v / 2, symmetries=symmetries)
+    for model in (system, lv.Hamiltonian.of(system)):
+        found = [name for name in (*symmetries, "total_energy") if model.promised(conserving("momentum_maps"), name)]
+        assert found == ["L", "drift"]
+
+
+def test_quadratic_invariants():
+    """Only what is quadratic, and conserved."""
+    model = lv.FirstOrder(
+        "x y",
+        rhs=lambda x: [x[1], -x[0]],
+        invariants=dict(energy=lambda x: x @ x, not_one=lambda x: x[0] ** 2, quartic=lambda x: (x @ x) ** 2),
+    )
+    scheme = conserving("quadratic_invariants")
+    assert [name for name in model.symmetries if model.promised(scheme, name)] == ["energy"]
+    damped = lv.FirstOrder("x", rhs=lambda x, k: -k.d * x, invariants=dict(I=lambda x: x @ x), parameters=dict(d=1.0))
+    assert not damped.promised(scheme, "I") and damped.promised(scheme, "I", damped.parameter_vector({"d": 0.0}))
+
+
+def test_the_balance_of_a_quadratic_hamiltonian():
+    circuit, pendulum = (lv.problems.load(name).system for name in ("rlc-circuit", "viscous-pendulum"))
+    assert circuit.promised(conserving("quadratic_invariants"), "hamiltonian")
+    assert pendulum.promised(conserving("quadratic_invariants"), "hamiltonian")
+    assert not circuit.promised(conserving("momentum_maps"), "hamiltonian")
+
+
+def test_the_first_hamiltonian_of_a_nambu_system():
+    top = lv.problems.load("euler-top").system
+    first, second = top.symmetries
+    scheme = conserving("first Hamiltonian")
+    assert top.promised(scheme, first) and not top.promised(scheme, second)
+
+
+@pytest.mark.parametrize(
+    ("formulation", "kept"),
+    [
+        ("index-3", ["constraint"]),
+        ("index-2", ["velocity_constraint"]),
+        ("index-1", []),
+        ("ggl", ["constraint", "velocity_constraint"]),
+    ],
+)
+def test_constraints_that_a_formulation_imposes(formulation, kept):
+    model = lv.MultibodyEquations.of(PENDULUM).formulate(formulation)
+    names = ("constraint", "velocity_constraint", "total_energy")
+    assert [name for name in names if model.promised(conserving("constraint"), name)] == kept

@@ -1,0 +1,53 @@
+"""The lists of schemes are made of their records: the README is up to date, and nobody is left out."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import livens as lv
+from livens.schemes.catalogue import BEGIN, END, GROUPS, markdown, refreshed, row, rows
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def test_the_table_of_the_readme_is_up_to_date():
+    """If it is not: python -m livens.schemes.catalogue."""
+    text = README.read_text()
+    assert text.count(BEGIN) == text.count(END) == 1
+    assert refreshed(text) == text
+
+
+def test_every_scheme_is_in_one_row():
+    names = [member.name for row in rows() for member in row.members]
+    assert sorted(names) == [scheme.name for scheme in lv.schemes.all()]
+    assert sorted(row.name for row in rows()) == lv.schemes.names()
+    assert list(dict.fromkeys(row.group for row in rows())) == list(GROUPS)
+    assert len(markdown().splitlines()) < 60
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gauss-<s>", dict(order="2s", symplectic="yes", symmetric="yes", solved="implicit")),
+        ("radau-iia-<s>", dict(order="2s - 1", symplectic="no", conserves="constraints")),
+        ("lobatto-iiia-iiib-<s>", dict(order="2s - 2", needs="a regular mass matrix")),
+        ("lobatto-iiib-<s>", dict(symplectic="yes for s = 2", conserves="")),
+        ("variational:<alpha>", dict(order="1", solved="explicit for 0 and 1")),
+        ("adaptive-variational:<alpha>,<beta>", dict(order="1, 2", symmetric="yes for 0.5,0.5")),
+        ("yoshida-<order>:<scheme>", dict(order="<order>", symplectic="as <scheme>", needs="a symmetric scheme")),
+        ("livens-em", dict(order="2", conserves="generalised energy, constraints", forms="elements", needs="")),
+        ("stormer-verlet", dict(solved="explicit", forms="phase space", needs="an energy T(p) + V(q)")),
+    ],
+)
+def test_rows_in_words(name, words):
+    found = next(row for row in rows() if row.name == name)
+    assert {word: getattr(found, word) for word in words} == words
+
+
+def test_orders_without_a_formula():
+    """Orders that are no line in s are listed."""
+    one, two, three = (lv.schemes.get(f"gauss-{s}").traits for s in (1, 2, 3))
+    assert row("gauss-<s>", [one, two, three]).order == "2s"
+    assert row("gauss-<s>", [two]).order == "4"
+    assert row("gauss-<s>", [dataclasses.replace(one, order=3), two, three]).order == "3, 4, 6"
