@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from livens.errors import LivensError as LivensError
     from livens.errors import ModelError as ModelError
     from livens.errors import WriteError as WriteError
+    from livens.expressions.parameters import same_as as same_as
     from livens.models import port_hamiltonian as port_hamiltonian
     from livens.models import symmetry as symmetry
     from livens.models.element import Element as Element
@@ -88,6 +89,7 @@ _HOMES = {
     "load": "results.hdf5_reader",
     "prepare": "run.prepare",
     "resume": "run.simulate",
+    "same_as": "expressions.parameters",
     "simulate": "run.simulate",
     "through": "models.element",
 }

@@ -13,6 +13,7 @@ from livens.bench.four_bar import FourBar
 from livens.bench.kepler import Kepler
 from livens.bench.memory import LongRun
 from livens.bench.pendulum import Pendulum
+from livens.bench.prepared import Prepared
 from livens.bench.report import Report
 from livens.bench.scaling import Scaling
 from livens.bench.startup import FirstStep, Help
@@ -25,9 +26,8 @@ def run(rounds: int, say: Say) -> Report:
     """All cases, one after the other and then all over again, so that a busy minute of the machine hits them alike."""
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
-    cases: list[Case] = [
-        FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep(), LongRun(), Help(),
-    ]  # fmt: skip
+    cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
+    cases += [Prepared(), LongRun(), Help()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

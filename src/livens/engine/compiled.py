@@ -55,6 +55,7 @@ class CompiledStep:
         self.layout: Layout = self.equations.layout
         self._code: dict[str, Code] = {}
         self._newton: dict[Order, Code] = {}
+        self._addresses: dict[Order | None, Kernels] = {}
         self._first: collections.OrderedDict[Hashable, Order] = collections.OrderedDict()
         self._lock = threading.RLock()
 
@@ -74,7 +75,7 @@ class CompiledStep:
         """What a result file says about the equations of its run."""
         return self.flat.fingerprint
 
-    @property
+    @functools.cached_property
     def estimates(self) -> int:
         """How many numbers an estimate of the error of a step consists of, sizes included."""
         return sum(int(ca.SX(part).numel()) for part in self.flat.error) if self.flat.error is not None else 0
@@ -82,6 +83,9 @@ class CompiledStep:
     # -- native code --------------------------------------------------------------------------------------------------
     def kernels(self, order: Order | None) -> Kernels:
         """Addresses for the loop; with nothing to solve there is no pivot order."""
+        known = self._addresses.get(order)
+        if known is not None:
+            return known
         e = self.flat
         with self._lock:
             if not self._code:
@@ -95,7 +99,8 @@ class CompiledStep:
             if order is not None and order not in self._newton:
                 self._newton[order] = newton_kernel(e, order)
             newton = self._newton[order].address if order is not None else 0
-        return Kernels(newton, *(self._address(name) for name in Kernels._fields[1:]))
+            found = self._addresses[order] = Kernels(newton, *(self._address(name) for name in Kernels._fields[1:]))
+        return found
 
     def _address(self, name: str) -> int:
         return self._code[name].address if name in self._code else 0

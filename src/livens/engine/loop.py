@@ -73,37 +73,6 @@ def flow(h: float) -> np.ndarray:
 
 
 @nb.njit(cache=True, nogil=True)
-def _predicted(kernels: Kernels, w: Workspace, s: int, x: np.ndarray, z: int) -> bool:
-    """Put the unknowns that the last steps suggest into x; whether they can be trusted."""
-    if kernels.onward:
-        return extrapolate_onward(kernels.onward, w.X, s, x, z, w.c.ctypes.data, w.ahead)
-    return extrapolate(w.X, s, x, w.kinds)
-
-
-@nb.njit(cache=True, nogil=True)
-def _equal_step(kernels: Kernels, w: Workspace, s: int, number: int, slow: int) -> tuple[int, int]:
-    """Solve step s, whose size and time are in c: from the predictor, then from the scheme's own guess."""
-    z, c, r, x = w.Z.ctypes.data + s * w.Z.shape[1] * 8, w.c.ctypes.data, w.r.ctypes.data, w.X[s + PAST]
-    dx, scale, px = w.dx.ctypes.data, w.scale.ctypes.data, x.ctypes.data
-    smooth = _predicted(kernels, w, s, x, z)
-    if not smooth:
-        call(kernels.guess, px, z, c, r, px)
-    if number % REFRESH == 0:
-        call(kernels.floor, px, z, c, dx, scale)
-    status, count = solve_step(kernels, w, s, x, slow)
-    if status != DONE:
-        for i in range(x.size):  # once more, from the unknowns of the last step or from the scheme's own guess
-            x[i] = w.X[s + PAST - 1, i]
-            w.dx[i] = 0.0
-        if smooth:
-            call(kernels.guess, px, z, c, r, px)
-        call(kernels.floor, px, z, c, dx, scale)
-        status, again = solve_step(kernels, w, s, x, slow)
-        count += again
-    return status, count
-
-
-@nb.njit(cache=True, nogil=True)
 def _error_norm(kernels: Kernels, control: Control, w: Workspace, s: int, x: np.ndarray) -> float:
     """The largest estimated error of step s in units of what is tolerated; 0 without an estimate, NaN stays."""
     half, norm = w.estimate.size // 2, 0.0
@@ -145,7 +114,7 @@ def _controlled_step(
                 w.dx[i] = 0.0
         if not smooth or going[0].equal % REFRESH == 0:
             call(kernels.floor, px, z, c, dx, scale)
-        status, again = solve_step(kernels, w, s, x, slow)
+        status, again = solve_step(kernels, x, z, c, w.r, w.dx, w.scale, slow)
         count += again
         if status == REPIVOT:
             return REPIVOT, count, False
@@ -187,28 +156,50 @@ def advance(
     """Take the steps from number `done` to `steps` of a chunk. Returns (how it ended, steps that are done).
 
     A scheme with nothing to solve has no unknowns: its step is its end. If a step is refused, `done` says which one.
+    The arrays are taken out of the workspace once: where they are passed on together, Numba counts references to each
+    of them in every step, which takes longer than a step of a pendulum.
     """
-    solving, size = w.X.shape[1] > 0, w.Z.shape[1] * 8
-    pc, pr = w.c.ctypes.data, w.r.ctypes.data
-    w.c[0] = policy.h
+    c, Z, X, dx, scale, r, kinds, ahead, iterations = w.c, w.Z, w.X, w.dx, w.scale, w.r, w.kinds, w.ahead, w.iterations
+    n, size = X.shape[1], Z.shape[1] * 8
+    pc, pr, pdx, pscale = c.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data
+    onward, guess, floor, end, h = kernels.onward, kernels.guess, kernels.floor, kernels.end, policy.h
+    entry, limit = policy.entry, policy.limit
+    c[0] = h
     for s in range(done, steps):
+        z, px = Z.ctypes.data + s * size, X.ctypes.data + (s + PAST) * n * 8
         final = False
         if policy.controlled:
-            status, count, final = _controlled_step(kernels, policy, control, going, w, s, slow)
+            status, iterations[s], final = _controlled_step(kernels, policy, control, going, w, s, slow)
             if status != DONE:
                 return status, s
-            w.iterations[s] = count
         else:
             number = policy.first + s
-            w.c[1] = policy.origin + number * policy.h
-            if solving:
-                status, count = _equal_step(kernels, w, s, number, slow)
+            c[1] = policy.origin + number * h
+            if n:
+                x = X[s + PAST]
+                if onward:
+                    smooth = extrapolate_onward(onward, X, s, x, z, pc, ahead)
+                else:
+                    smooth = extrapolate(X, s, x, kinds)
+                if not smooth:
+                    call(guess, px, z, pc, pr, px)
+                if number % REFRESH == 0:
+                    call(floor, px, z, pc, pdx, pscale)
+                status, count = solve_step(kernels, x, z, pc, r, dx, scale, slow)
                 if status != DONE:
-                    return status, s
-                w.iterations[s] = count
-        z = w.Z.ctypes.data + s * size
-        call(kernels.end, w.X.ctypes.data + (s + PAST) * w.X.shape[1] * 8, z, pc, pr, z + size)
-        if policy.entry >= 0 and not w.Z[s + 1, policy.entry] <= policy.limit:
+                    for i in range(n):  # once more, from the unknowns of the last step or from the scheme's own guess
+                        x[i] = X[s + PAST - 1, i]
+                        dx[i] = 0.0
+                    if smooth:
+                        call(guess, px, z, pc, pr, px)
+                    call(floor, px, z, pc, pdx, pscale)
+                    status, again = solve_step(kernels, x, z, pc, r, dx, scale, slow)
+                    count += again
+                    if status != DONE:
+                        return status, s
+                iterations[s] = count
+        call(end, px, z, pc, pr, z + size)
+        if entry >= 0 and not Z[s + 1, entry] <= limit:
             return REACHED, s
         if final:
             return REACHED, s + 1

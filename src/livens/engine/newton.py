@@ -117,13 +117,13 @@ def extrapolate_onward(onward: int, X: np.ndarray, s: int, x: np.ndarray, z: int
 @nb.njit(cache=True, nogil=True)
 def scaled(r: np.ndarray, scale: np.ndarray) -> float:
     """The largest residual in units of its round-off bound: 1 and below is zero. NaN if any of them is NaN."""
-    worst = 0.0
+    worst, total = 0.0, 0.0
     for i in range(scale.size):
         a = abs(r[i]) * scale[i]
-        if a != a:
-            return a
-        worst = max(worst, a)
-    return worst
+        total += a  # a maximum loses what is not a number, a sum does not
+        if a > worst:
+            worst = a
+    return worst if total == total else total
 
 
 @nb.njit(cache=True, nogil=True)
@@ -157,10 +157,14 @@ def shaken(residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.n
 
 
 @nb.njit(cache=True, nogil=True)
-def solve_step(kernels: Kernels, w: Workspace, s: int, x: np.ndarray, slow: int) -> tuple[int, int]:
-    """Newton's method for step s from the guess x, down to the round-off floor. Returns (status, corrections)."""
-    n, r, dx, scale = x.size, w.r, w.dx, w.scale
-    z, c = w.Z.ctypes.data + s * w.Z.shape[1] * 8, w.c.ctypes.data
+def solve_step(
+    kernels: Kernels, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray, slow: int
+) -> tuple[int, int]:
+    """Newton's method for one step from the guess x, down to the round-off floor. Returns (status, corrections).
+
+    The arrays come one by one: to pass all of the workspace, Numba would count references to each in every step.
+    """
+    n = x.size
     px, pr, pdx, pscale = x.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data
     last, before, stalls = np.inf, np.inf, 0
     for iteration in range(1, MOST_ITERATIONS + 1):

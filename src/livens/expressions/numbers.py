@@ -76,9 +76,9 @@ def vector(name: str, value: Any, names: Sequence[str], of: str = "") -> np.ndar
     if numbers.shape != (size,):
         got = f"{numbers.size} numbers" if numbers.ndim == 1 else f"an array of shape {numbers.shape}"
         raise InputError(f"{name} must be {size} numbers ({f'one per {of}' if of else _listed(names)}), got {got}")
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if bad.size:
-        raise InputError(f"{name} must be finite, but {name}[{names[bad[0]]}] is {numbers[bad[0]]}")
+    if not np.isfinite(numbers).all():
+        bad = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise InputError(f"{name} must be finite, but {name}[{names[bad]}] is {numbers[bad]}")
     return numbers
 
 

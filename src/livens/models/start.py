@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ from livens.models.system import System
 
 #: Constraint residuals up to this size, relative to what enters them, count as rounding of the given values.
 TOLERANCE = 1e-10
+#: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
+_REGULAR = 1e-8
 
 
 def initial_state(
@@ -36,7 +39,11 @@ def initial_state(
     if redundant not in ("error", "remove"):
         raise InputError(f"redundant must be 'error' or 'remove', got {redundant!r}")
     q, v = (vector(name, value, system.coordinates, "coordinate") for name, value in (("q0", q0), ("v0", v0)))
-    numbers = Numbers(dynamics(system), t0, k)
+    d = dynamics(system)
+    regular = _regular_start(system, d, q, v, t0, k)
+    if regular is not None:
+        return regular
+    numbers = Numbers(d, t0, k)
     here = Here(*numbers.at_start(q, v))
     _check_finite(here)
     if system.m:
@@ -48,6 +55,27 @@ def initial_state(
     dropped = _redundant(system, numbers, here.G, q, redundant)
     multipliers = _multipliers(system, here, dropped)
     return InitialState(t0, {"q": q, "v": v, "p": here.p.ravel(), "multipliers": multipliers}, dropped)
+
+
+def _regular_start(
+    system: System, d: Dynamics, q: np.ndarray, v: np.ndarray, t0: float, k: np.ndarray
+) -> InitialState | None:
+    """The state if nothing is wrong with it, which is soon known; None where a closer look is needed.
+
+    Accelerations and multipliers follow from a regular matrix: then no constraint is redundant.
+    """
+    checks, p, A, b = d.at_regular_start(q, v, t0, k)
+    position, velocity, total = checks.ravel().tolist()
+    if not (position <= TOLERANCE and velocity <= TOLERANCE and math.isfinite(total)):
+        return None
+    multipliers = np.zeros(0)
+    if system.m:
+        norm = np.abs(A).sum(axis=0).max()
+        factors, pivots, info = lapack.dgetrf(A)
+        if info or not lapack.dgecon(factors, norm)[0] > _REGULAR:
+            return None
+        multipliers = lapack.dgetrs(factors, pivots, b)[0].ravel()[system.n :]
+    return InitialState(t0, {"q": q, "v": v, "p": p.ravel(), "multipliers": multipliers})
 
 
 class Here(NamedTuple):
@@ -83,7 +111,7 @@ class Numbers:
 
 def _check_finite(here: Here) -> None:
     for name, values in zip(("kinetic energy", "potential energy", "constraints", "forces"), here, strict=False):
-        if not np.isfinite(values).all():
+        if not math.isfinite(values.sum()) and not np.isfinite(values).all():
             raise InputError(f"the {name} of the system cannot be evaluated at q0, v0: the result is not finite")
 
 
@@ -98,8 +126,8 @@ def _check_consistent(system: System, numbers: Numbers, here: Here, q: np.ndarra
         ("velocity", here.g_rate.ravel(), v, "v0"),
     ):
         relative = np.abs(residual) / _scale(here.G, weights)
-        worst = int(np.argmax(relative))
-        if relative[worst] > TOLERANCE:
+        if relative.max() > TOLERANCE:
+            worst = int(np.argmax(relative))
             nearest = _nearest_offered(system, numbers, q, v, what)
             raise InputError(
                 f"inconsistent initial values: constraint '{system.constraint_names[worst]}' is violated on {what} "
@@ -221,14 +249,9 @@ def _multipliers(system: System, here: Here, dropped: Sequence[int]) -> np.ndarr
     if not system.m:
         return np.zeros(0)
     A, b = here.matrix, here.right.ravel()
-    keep = [i for i in range(A.shape[0]) if i - system.n not in dropped]
-    if not (np.all(np.isfinite(A)) and np.all(np.isfinite(b))):
+    if not (math.isfinite(A.sum() + b.sum()) or (np.isfinite(A).all() and np.isfinite(b).all())):
         raise InputError("accelerations cannot be evaluated at q0, v0: the result is not finite")
-    if not dropped:
-        _, _, solved, info = lapack.dgesv(A, b)
-        # a solution that is not exact, or far too large, is that of a matrix which is nearly singular
-        if info == 0 and np.isfinite(solved).all() and np.abs(A @ solved - b).max() <= 1e-12 * (1 + np.abs(b).max()):
-            return np.asarray(solved[system.n :])
+    keep = [i for i in range(A.shape[0]) if i - system.n not in dropped]
     solution = np.zeros(A.shape[0])
     solution[keep] = np.linalg.lstsq(A[np.ix_(keep, keep)], b[keep], rcond=None)[0]
     return solution[system.n :]

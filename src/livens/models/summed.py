@@ -75,6 +75,24 @@ class Dynamics(View):
         state = [self.T, self.V, self.g, self.F, self.velocity_constraint, self.G, self.fibre_derivative]
         return Evaluator([self.q, self.v, self.t, self.k], [*state, matrix, right])
 
+    @functools.cached_property
+    def at_regular_start(self) -> Evaluator:
+        """What a start without any trouble needs.
+
+        The largest relative violation of a constraint on both levels and the sum of everything, which is finite if all
+        of it is; the momenta; matrix and right-hand side of the accelerations.
+        """
+        matrix, right = self.acceleration_system
+        size = ca.fabs(self.G)
+        violated = [
+            ca.norm_inf(ca.fabs(gap) / (1 + size @ ca.fabs(by))) if self.g.numel() else ca.SX(0)
+            for gap, by in ((self.g, self.q), (self.velocity_constraint, self.v))
+        ]
+        momenta = self.fibre_derivative
+        total = self.T + self.V + ca.sum1(self.g) + ca.sum1(self.F) + ca.sum1(momenta) + ca.sum1(right)
+        checks = ca.vertcat(*violated, total)
+        return Evaluator([self.q, self.v, self.t, self.k], [checks, momenta, matrix, right])
+
     # -- observables --------------------------------------------------------------------------------------------------
     def expression(self, name: str) -> Any:
         if name in _EXPRESSIONS:

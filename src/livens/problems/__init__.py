@@ -101,13 +101,13 @@ def split(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 
 
 def with_parameters(name: str, changes: Mapping[str, Any]) -> tuple[Problem, dict[str, Any]]:
-    """A ready problem with changed options, and changed values of its model's parameters, which a run is to be given."""
+    """A ready problem with changed options, and the changed parameters of its model, which its run is to be given."""
     options, parameters = split(name, changes)
     found = load(name, **options)
     own = found.system.parameters
     for parameter in parameters:
         if parameter not in own:
-            known = [*entry(name).options, *own]
+            known = dict.fromkeys([*entry(name).options, *own])
             raise InputError(
                 f"problem '{name}' has no option '{parameter}', and its model no such parameter"
                 f"{suggestion(parameter, known)}"

@@ -8,6 +8,24 @@ from typing import Any
 from livens.expressions.variables import VARIABLES
 
 
+class _WhenAsked:
+    """An attribute that may be given as a function: it is called when somebody asks, as most runs are never asked."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, kind: type) -> Any:
+        if owner is None:
+            return self
+        value = owner.__dict__[self._name]
+        if callable(value):
+            value = owner.__dict__[self._name] = value()
+        return value
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        owner.__dict__[self._name] = value
+
+
 @dataclass
 class Facts:
     """How a run was made: all that is needed to make it again."""
@@ -31,24 +49,6 @@ class Facts:
     algebraic: tuple[str, ...] = ()  # names of algebraic variables
     control: dict[str, Any] = field(default_factory=dict)  # of the step size; nothing if steps are equal
     made: dict[str, Any] = field(default_factory=dict)  # when, with which versions, and how to make it again; see below
-
-
-class _WhenAsked:
-    """An attribute that may be given as a function: it is called when somebody asks, as most runs are never asked."""
-
-    def __get__(self, facts: Facts | None, owner: type) -> Any:
-        if facts is None:
-            return self
-        value = facts.__dict__["made"]
-        if callable(value):
-            value = facts.__dict__["made"] = value()
-        return value
-
-    def __set__(self, facts: Facts, value: Any) -> None:
-        facts.__dict__["made"] = value
-
-
-Facts.made = _WhenAsked()  # type: ignore[assignment]
 
 
 @dataclass
@@ -97,3 +97,7 @@ class Occurrence:
     name: str
     t: float
     state: dict[str, list[float]]
+
+
+Facts.made = _WhenAsked("made")  # type: ignore[assignment]
+Record.checkpoint = _WhenAsked("checkpoint")  # type: ignore[assignment]

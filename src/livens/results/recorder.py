@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -43,16 +44,7 @@ class Recorder:
     def __init__(self, facts: Facts, layout: Layout, file: RunFile | None = None, *, expected: int = _ROWS) -> None:
         self._every, self._names = facts.every, facts.stored
         #: The parts of the state that are kept stand side by side: where each is, and the columns of the state.
-        self._places: dict[str, slice] = {}
-        chosen: list[int] = []
-        for name in self._names:
-            if name in layout and name != "t":
-                part = layout[name]
-                self._places[name] = slice(len(chosen), len(chosen) + part.stop - part.start)
-                chosen += range(part.start, part.stop)
-        self._width = len(chosen)
-        side_by_side = chosen == list(range(len(chosen)))
-        self._columns: Any = slice(0, len(chosen)) if side_by_side else np.array(chosen, dtype=np.int64)
+        self._places, self._columns, self._width = _side_by_side(tuple(layout.sizes.items()), self._names)
         self._kept = (*(name for name in self._names if name not in self._places), _STATE)
         self.regular_rows, self._step = 0, 0
         self._room: Rows = {}
@@ -190,3 +182,17 @@ class Recorder:
         """The run did not begin: there is to be no file."""
         if self._file is not None:
             self._file.discard()
+
+
+@functools.lru_cache(maxsize=64)
+def _side_by_side(sizes: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> tuple[dict[str, slice], Any, int]:
+    """Where variables of the state stand if they stand side by side, their columns in the state, and how many."""
+    layout, places, chosen = Layout(**dict(sizes)), dict[str, slice](), list[int]()
+    for name in layout.sizes:  # in the order of the state, so that mostly all of it can be copied as it is
+        if name in names and name != "t":
+            part = layout[name]
+            places[name] = slice(len(chosen), len(chosen) + part.stop - part.start)
+            chosen += range(part.start, part.stop)
+    in_order = chosen == list(range(len(chosen)))
+    columns = slice(0, len(chosen)) if in_order else np.array(chosen, dtype=np.int64)
+    return places, columns, len(chosen)

@@ -47,7 +47,7 @@ def test_arguments_by_place():
 def test_numbers_are_taken_as_they_are():
     assert reader()("matrix", [[1, 2], [3, 4]], (2, 2)).shape == (2, 2)
     assert reader()("matrix", lambda x: [[x[0], 0, 0], [0, 1, 2]], (2, None)).shape == (2, 3)
-    assert reader()("empty", lambda: [], (0,)).shape == (0, 1)
+    assert reader()("empty", list, (0,)).shape == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from livens.schemes.recipes.elements import ElementScheme
 
 #: Schemes whose equations on a System come element by element.
 ELEMENTWISE = [
-    "livens-em", "livens-em-reduced", "livens-em-full", "livens-em:mean-value", "livens-midpoint", "livens-variational", "hamilton-midpoint", "hamilton-em",
+    "livens-em", "livens-em-reduced", "livens-em-full", "livens-em:mean-value", "livens-midpoint", "livens-variational",
+    "hamilton-midpoint", "hamilton-em",
     "ggl-variational", "ggl-classic", "ggl-em", "symplectic-euler", "rattle", "shake", "lobatto-iiia-iiib-3",
     "murua-2", "murua-ggl-2", "radau-iia-2", "lobatto-iiic-3",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from livens import problems, reproduce
-from livens.reproduce import s003_runs
+from livens.reproduce.s003 import runs as shared
 from livens.reproduce.s003.pendulum import _local_errors
 from livens.reproduce.s003.runs import bdf, drifts, largest_ratio, steady, straight, until_failure
 from livens.reproduce.s003.semi_explicit import exact_pair
@@ -98,5 +98,5 @@ def test_the_report_in_one_go(tmp_path):
 
 
 def test_runs_are_shared():
-    first = s003_runs.adaptive("kepler", "sundman", 0.02, 1.0)
-    assert s003_runs.adaptive("kepler", "sundman", 0.02, 1.0) is first
+    first = shared.adaptive("kepler", "sundman", 0.02, 1.0)
+    assert shared.adaptive("kepler", "sundman", 0.02, 1.0) is first

@@ -8,8 +8,6 @@ import h5py
 import numpy as np
 import pytest
 import xarray
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
@@ -123,53 +121,6 @@ def test_a_failed_run_is_in_its_file(tmp_path):
         lv.simulate(system, [1.0], [0.0], h=0.1, t_end=5, out=tmp_path / "failed.h5")
     kept = lv.load(tmp_path / "failed.h5")
     assert kept.status == "failed" and len(kept) > 2 and "Try a smaller step" in kept.message
-
-
-def test_strange_files(tmp_path):
-    with pytest.raises(lv.InputError, match="there is no file"):
-        lv.load(tmp_path / "nothing.h5")
-    text = tmp_path / "text.h5"
-    text.write_text("t,q\n0,1\n")
-    with pytest.raises(lv.InputError, match="not a result file of livens"):
-        lv.load(text)
-    with h5py.File(tmp_path / "other.h5", "w") as file:
-        file["t"] = [0.0]
-    with pytest.raises(lv.InputError, match="does not say so in itself"):
-        lv.load(tmp_path / "other.h5")
-    with h5py.File(tmp_path / "other.h5", "r+") as file:
-        file.attrs["format"] = "livens-run-99"
-    with pytest.raises(lv.InputError, match="'livens-run-99', not 'livens-run-3'"):
-        lv.load(tmp_path / "other.h5")
-
-
-@pytest.fixture(scope="module")
-def small_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("files") / "small.h5"
-    lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.01, out=path)
-    return path
-
-
-@given(
-    cut=st.none() | st.floats(0, 1),
-    changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8),
-)
-@settings(max_examples=150, deadline=None)
-def test_damaged_files_are_refused_or_read(tmp_path_factory, small_file, cut, changes):
-    """Bytes changed or cut off anywhere: a clear error or a readable run, never another exception."""
-    content = bytearray(small_file.read_bytes())
-    if cut is not None:
-        del content[int(cut * len(content)) :]
-    for place, value in changes:
-        if content:
-            content[int(place * len(content))] = value
-    path = tmp_path_factory.mktemp("damaged") / "run.h5"
-    path.write_bytes(bytes(content))
-    try:
-        run = lv.load(path)
-        for name in run.stored:
-            getattr(run, name)
-    except lv.InputError as error:
-        assert str(path) in str(error)
 
 
 def test_chosen_variables(tmp_path):

@@ -473,7 +473,7 @@ def test_what_has_no_modified_energy(run, what, words):
 def test_the_examples_of_the_documents_run(tmp_path, monkeypatch):
     """Every block of Python in the document on models, one after the other."""
     monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parent.parent / "docs" / "models.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) >= 8
     names = {}

@@ -1,0 +1,105 @@
+"""What a run costs beside its steps, a sweep of a thousand runs, and memory however many models pass through."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+from livens.bench.case import Say
+from livens.bench.ours import Best
+from livens.bench.program import run_module
+from livens.bench.report import Goal, Line, Report
+
+_STEPS, _CALLS = 100, 200
+_MEMBERS, _MODELS, _FIRST = 1000, 2000, 500
+
+
+class Prepared:
+    """Each part in a process of its own, as memory and what is compiled already are part of what is measured."""
+
+    name = "prepared runs"
+
+    def __init__(self) -> None:
+        self._beside, self._sweep, self._stepping = Best(), Best(), Best()
+        self._compiled, self._grown = 0.0, 0.0
+
+    def play(self, first: bool, say: Say) -> None:
+        called = run_module(__name__, json.dumps({"part": "call"}))
+        self._beside.add(called["beside_us"])
+        swept = run_module(__name__, json.dumps({"part": "sweep"}))
+        self._sweep.add(swept["beside_s"])
+        self._stepping.add(swept["steps_s"])
+        self._compiled = max(self._compiled, swept["compiled"])
+        if first:
+            self._grown = run_module(__name__, json.dumps({"part": "models"}))["grown_mb"]
+
+    def tell(self, report: Report) -> None:
+        case = f"simple-pendulum, a prepared run of {_STEPS} steps"
+        report.lines.append(Line(f"{case}: beside its steps", self._beside.value, "us", Goal("<", 100)))
+        case = f"sweep of {_MEMBERS} runs of simple-pendulum"
+        report.lines.append(Line(f"{case}: beside their steps", self._sweep.value, "s", Goal("<", 1)))
+        report.lines.append(Line(f"{case}: their steps", self._stepping.value, "s"))
+        report.lines.append(Line(f"{case}: compiled after the first", self._compiled, "", Goal("<", 1)))
+        case = f"{_MODELS} models: memory grown over the last {_MODELS - _FIRST}"
+        report.lines.append(Line(case, self._grown, "MB", Goal("<", 60)))
+
+
+def main(asked: dict[str, Any]) -> dict[str, float]:
+    return {"call": _call, "sweep": _swept, "models": _models}[asked["part"]]()
+
+
+def _call() -> dict[str, float]:
+    import livens as lv
+
+    step = lv.prepare(lv.problems.load("simple-pendulum"), h=1e-3)
+    best = {steps: float("inf") for steps in (_STEPS, 10 * _STEPS)}
+    for _ in range(_CALLS):
+        for steps in best:
+            begun = time.perf_counter()
+            run = step.run(t_end=steps * 1e-3)
+            best[steps] = min(best[steps], time.perf_counter() - begun)
+    if run.summary.max_energy_drift > 1e-12 or run.statistics.steps != 10 * _STEPS:
+        raise RuntimeError("the runs that were timed are wrong")
+    few, many = best.values()
+    per_step = (many - few) / (9 * _STEPS)
+    return {"beside_us": (few - _STEPS * per_step) * 1e6}
+
+
+def _swept() -> dict[str, float]:
+    import livens as lv
+    from livens.analysis.study.grid import values
+    from livens.engine import native
+
+    name, lengths = values(f"l=0.5:2:{_MEMBERS}")
+    lv.study.sweep("simple-pendulum", {name: lengths[:1]}, workers=1)
+    before, begun = native.compilations, time.perf_counter()
+    study = lv.study.sweep("simple-pendulum", {name: lengths}, workers=1)
+    took = time.perf_counter() - begun
+    if study.failures or max(study.column("max_energy_drift")) > 1e-12:
+        raise RuntimeError("the runs that were timed are wrong")
+    steps = sum(study.column("wall_s"))
+    return {"beside_s": took - steps, "steps_s": steps, "compiled": native.compilations - before}
+
+
+def _models() -> dict[str, float]:
+    import resource
+    from pathlib import Path
+
+    import livens as lv
+
+    def held_mb() -> float:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+    before = 0.0
+    for i in range(_MODELS):
+        if i == _FIRST:
+            before = held_mb()
+        model = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, i=i: (1 + i) * q[0] ** 2 / 2)
+        lv.simulate(model, [1.0], [0.0], h=0.1, t_end=1.0)
+    return {"grown_mb": held_mb() - before}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(sys.argv[1]))))
