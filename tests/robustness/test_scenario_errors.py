@@ -1,4 +1,4 @@
-"""Scenario files that are wrong, damaged or hostile: clear words, in little time, and nothing executed but arithmetic."""
+"""Scenario files that are wrong, damaged or hostile: clear words, little time, and nothing executed but arithmetic."""
 
 import builtins
 import os

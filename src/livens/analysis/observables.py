@@ -81,6 +81,8 @@ def _known(digest: str) -> dict[str, _Column]:
 
 def _named(model: Model, name: str) -> _Column:
     known = _known(model.digest)
+    if name == "hamiltonian":
+        expression(model, name)  # whether there is one depends on the values of parameters, which the digest leaves out
     if name not in known:
         lam = None
         if name == "constraint_forces" and "multipliers" in model.layout:

@@ -93,8 +93,7 @@ def what_to_run(name: str, changes: dict[str, Any]) -> tuple[Problem, dict[str, 
     from livens.cli.init import SUFFIXES
 
     if not name.lower().endswith(SUFFIXES):
-        problem, parameters = lv.problems.with_parameters(name, changes)
-        return problem, {"parameters": parameters} if parameters else {}
+        return lv.problems.with_parameters(name, changes), {}
     scenario = lv.scenario.load(name).changed(changes)
     return scenario.problem(), scenario.settings
 

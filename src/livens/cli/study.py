@@ -158,7 +158,9 @@ def problem_of(name: str, set_: list[str] | None) -> Problem:
     if options.get("project"):
         system = problem.system
         given = {"q0": problem.q0, "v0": problem.v0}  # a scenario describes a mechanical system
-        start = system.start(given, system.parameter_vector(), problem.t0, project=True, redundant="remove")
+        start = system.start(
+            given, system.parameter_vector(problem.parameters), problem.t0, project=True, redundant="remove"
+        )
         problem = dataclasses.replace(problem, q0=start["q"], v0=start["v"])
     return problem
 

@@ -6,7 +6,7 @@ import numba as nb
 import numpy as np
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def fold(
     table: np.ndarray,
     exchanged: np.ndarray,

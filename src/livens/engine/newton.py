@@ -9,6 +9,9 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+# Functions are compiled with NumPy's rules for division by zero: infinities and NaN are seen by the residual test, and
+# an exception from compiled code would lose the run.
+
 #: How a step, or a call of `livens.engine.loop.advance`, ended.
 DONE, FAILED, REPIVOT, REACHED = 0, 1, 2, 3
 #: Newton's method gives up after this many corrections.
@@ -75,7 +78,7 @@ def call(typingctx: Any, address: Any, x: Any, z: Any, c: Any, r: Any, out: Any)
 
 
 # -- predictors -------------------------------------------------------------------------------------------------------
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def extrapolate(X: np.ndarray, s: int, x: np.ndarray, kinds: np.ndarray) -> bool:
     """The unknowns of the next step from those of the last five: exact for cubics and for alternating signs.
 
@@ -95,7 +98,7 @@ def extrapolate(X: np.ndarray, s: int, x: np.ndarray, kinds: np.ndarray) -> bool
     return smooth
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def extrapolate_onward(onward: int, X: np.ndarray, s: int, x: np.ndarray, z: int, c: int, work: np.ndarray) -> bool:
     """As `extrapolate`, where a scheme knows more: A x of its unknowns x are carried on to the next step.
 
@@ -114,7 +117,7 @@ def extrapolate_onward(onward: int, X: np.ndarray, s: int, x: np.ndarray, z: int
 
 
 # -- the residual test ------------------------------------------------------------------------------------------------
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def scaled(r: np.ndarray, scale: np.ndarray) -> float:
     """The largest residual in units of its round-off bound: 1 and below is zero. NaN if any of them is NaN."""
     worst, total = 0.0, 0.0
@@ -126,7 +129,7 @@ def scaled(r: np.ndarray, scale: np.ndarray) -> float:
     return worst if total == total else total
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def settled(worst: float, last: float, before: float, iteration: int) -> bool:
     """Whether a scaled residual is round-off and nothing else; `last` and `before` are those of the corrections before.
 
@@ -141,7 +144,7 @@ def settled(worst: float, last: float, before: float, iteration: int) -> bool:
     return iteration == 1 or worst <= SMALL or worst > 0.25 * last or quadratic
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def shaken(residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> bool:
     """Whether the residual r at x is within its bound plus what the curvature makes of the last correction."""
     forth, back, there = np.empty_like(r), np.empty_like(r), np.empty_like(x)
@@ -156,7 +159,7 @@ def shaken(residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.n
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def solve_step(
     kernels: Kernels, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray, slow: int
 ) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from livens.engine.loop import Policy
 from livens.engine.newton import PAST, Workspace
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Carry:
     """All that the next step needs of the last ones, bit for bit: state and time, unknowns, correction and scales."""
 
@@ -47,7 +47,7 @@ class Trouble:
     h: float  # the size of the step
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Steps:
     """What a tier gives back: state at the end, time, size, unknowns and Newton corrections of every step taken.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,8 +31,15 @@ class Problem:
     scaling: Any = None  # for schemes that adapt their steps, see `livens.scaling`
     start: Mapping[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # what `load` was called with
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the model, where they differ from its own
 
     @property
     def start_values(self) -> dict[str, Any]:
         """Where it starts, by the names of the arguments of `livens.simulate`."""
         return dict(self.start) if self.start else {"q0": self.q0, "v0": self.v0}
+
+    def with_parameters(self, parameters: Mapping[str, Any]) -> Problem:
+        """The same with other parameters of the model; its exact solution, which knows nothing of them, is dropped."""
+        if not parameters:
+            return self
+        return dataclasses.replace(self, parameters={**self.parameters, **parameters}, reference=None)

@@ -100,8 +100,8 @@ def split(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
     return options, {option: value for option, value in changes.items() if option not in known}
 
 
-def with_parameters(name: str, changes: Mapping[str, Any]) -> tuple[Problem, dict[str, Any]]:
-    """A ready problem with changed options, and the changed parameters of its model, which its run is to be given."""
+def with_parameters(name: str, changes: Mapping[str, Any]) -> Problem:
+    """A ready problem with changed options, and with changed parameters of its model."""
     options, parameters = split(name, changes)
     found = load(name, **options)
     own = found.system.parameters
@@ -112,7 +112,7 @@ def with_parameters(name: str, changes: Mapping[str, Any]) -> tuple[Problem, dic
                 f"problem '{name}' has no option '{parameter}', and its model no such parameter"
                 f"{suggestion(parameter, known)}"
             )
-    return found, parameters
+    return found.with_parameters(parameters)
 
 
 def _checked(option: str, value: Any, default: Any) -> Any:

@@ -87,6 +87,8 @@ class Plan:
         changes = {} if parameters is None else parameters
         if not isinstance(changes, Mapping):
             raise InputError(f"parameters must map names to values, got {changes!r}")
+        if problem is not None:
+            changes = {**problem.parameters, **changes}
         return cls(model, chosen, step, number("t_end", t_end), begin, given, dict(changes), problem, **options)
 
     def __post_init__(self) -> None:

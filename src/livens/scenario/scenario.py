@@ -94,6 +94,12 @@ class Scenario:
         except InputError as error:
             blamed = [name for name in fields.options if f"option '{name}'" in str(error)]
             raise self._document.error(("options", *blamed[:1]), error) from None
+        known = ready.system.parameters
+        for name in fields.parameters:
+            if name not in known:
+                reason = f"the model of '{fields.problem}' has no parameter '{name}'{suggestion(name[:60], known)}"
+                raise self._document.error(("parameters", name), reason)
+        ready = ready.with_parameters(fields.parameters)
         changes: dict[str, Any] = {"scheme": fields.scheme, "t0": fields.t0}
         return dataclasses.replace(ready, **{name: value for name, value in changes.items() if value is not None})
 
@@ -106,8 +112,6 @@ class Scenario:
     def settings(self) -> dict[str, Any]:
         """Arguments for `livens.simulate` besides the problem."""
         values = {name: getattr(self.fields, name) for name in _RUN_FIELDS}
-        if isinstance(self.fields, ProblemScenario) and self.fields.parameters:
-            values["parameters"] = self.fields.parameters
         return {name: value for name, value in values.items() if value is not None}
 
     def run(self, **options: Any) -> Result:

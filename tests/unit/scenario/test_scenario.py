@@ -1,4 +1,4 @@
-"""Scenario files: the same runs as from Python, clear words for all that is wrong, nothing executed but arithmetic."""
+"""Scenario files: the same runs as from Python, the language, and the commands that read them."""
 
 import builtins
 import json

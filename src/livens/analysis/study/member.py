@@ -40,10 +40,7 @@ def run_member(
     changes = {name: value for name, value in {**options, **chosen}.items() if name not in RUN_OPTIONS}
     row: dict[str, Any] = dict(chosen)
     try:
-        if isinstance(build, str):
-            problem, run_options["parameters"] = with_parameters(build, changes)
-        else:
-            problem = build(**changes)
+        problem = with_parameters(build, changes) if isinstance(build, str) else build(**changes)
         result = simulate(problem, every=ONLY_THE_END, redundant="remove", progress=False, **run_options)
     except Interrupted as stop:
         return row | {"status": "interrupted", "reason": str(stop)}
