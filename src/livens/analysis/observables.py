@@ -37,7 +37,7 @@ RECORDED = ("supplied_energy", "dissipated_energy", "multipliers", "step_size", 
 NAMES = (*OBSERVABLES, *RECORDED, "constraint_forces", "energy_balance_defect")
 #: Observables with one number per constraint or coordinate: one column each, also if there is but one.
 _COLUMNS = ("constraint", "velocity_constraint", "constraint_forces")
-#: A block of rows holds at most so many numbers.
+#: A block of rows holds at most this many numbers.
 _BLOCK = 1_000_000
 
 #: A name among NAMES or the system's symmetries, or a function of some of q, v, p, t, k.

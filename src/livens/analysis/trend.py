@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-#: The series is averaged to at least so many bins (once it is long enough), and at most twice as many.
+#: The series is averaged to at least this many bins (once it is long enough), and at most twice as many.
 _BINS = 32
 #: Fewer values than this show no trend.
 _FEWEST = 8

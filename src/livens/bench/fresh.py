@@ -15,9 +15,15 @@ _STATUS = Path("/proc/self/status")
 
 
 def fresh_run(
-    problem: str, *, steps: int = 1, every: int = 1, repeats: int = 1, cache: str | None = None,
-    to_file: bool = False, **options: Any,
-) -> dict[str, float]:  # fmt: skip
+    problem: str,
+    *,
+    steps: int = 1,
+    every: int = 1,
+    repeats: int = 1,
+    cache: str | None = None,
+    to_file: bool = False,
+    **options: Any,
+) -> dict[str, float]:
     """A problem run with its usual scheme and step in a new process, which keeps its kernels in the folder `cache`.
 
     Gives ``first_step_s``, from loading the problem to the end of one step, and ``compile_s``, the part of it that

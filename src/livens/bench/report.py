@@ -48,9 +48,15 @@ class Line:
 
     def facts(self) -> dict[str, Any]:
         return {
-            "case": self.case, "ours": self.ours, "unit": self.unit, "peer": self.peer, "theirs": self.theirs,
-            "ratio": self.ratio, "wanted": str(self.goal) if self.goal else None, "met": self.met,
-        }  # fmt: skip
+            "case": self.case,
+            "ours": self.ours,
+            "unit": self.unit,
+            "peer": self.peer,
+            "theirs": self.theirs,
+            "ratio": self.ratio,
+            "wanted": str(self.goal) if self.goal else None,
+            "met": self.met,
+        }
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,13 @@ def comparison(report: Report) -> Table:
     table.add_column("met", no_wrap=True)
     for line in report.lines:
         table.add_row(
-            line.case, _quantity(line.ours, line.unit), _peer(line, report), _number(line.ratio),
-            str(line.goal or ""), {True: "yes", False: "NO", None: ""}[line.met],
-        )  # fmt: skip
+            line.case,
+            _quantity(line.ours, line.unit),
+            _peer(line, report),
+            _number(line.ratio),
+            str(line.goal or ""),
+            {True: "yes", False: "NO", None: ""}[line.met],
+        )
     return table
 
 
@@ -63,9 +67,13 @@ def scaling(report: Report) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for p in report.points:
         table.add_row(
-            str(p.N), str(p.steps), _number(p.us_per_step), _number(p.us_per_step / p.N), _number(p.cold_s),
+            str(p.N),
+            str(p.steps),
+            _number(p.us_per_step),
+            _number(p.us_per_step / p.N),
+            _number(p.cold_s),
             _number(p.warm_s),
-        )  # fmt: skip
+        )
     return table
 
 

@@ -68,10 +68,14 @@ class WorkPrecision:
         fine, coarse = (self._shortest(*target) for target in (_FINE, _COARSE))
         report.lines.append(
             Line(
-                f"double-four-bar: {_FINE[0]} to {_FINE[1]:g}", fine, "s", Goal(">=", 1),
-                f"{_COARSE[0]} to {_COARSE[1]:g}", coarse,
+                f"double-four-bar: {_FINE[0]} to {_FINE[1]:g}",
+                fine,
+                "s",
+                Goal(">=", 1),
+                f"{_COARSE[0]} to {_COARSE[1]:g}",
+                coarse,
             )
-        )  # fmt: skip
+        )
 
     def _shortest(self, scheme: str, error: float) -> float:
         times = [seconds for (code, _), (e, seconds) in self._points.items() if code == scheme and e <= error]

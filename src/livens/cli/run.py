@@ -36,7 +36,7 @@ def run(
     ] = None,
     smallest: Annotated[float | None, typer.Option(help="Smallest step of a run with step-size control.")] = None,
     largest: Annotated[float | None, typer.Option(help="Largest step of a run with step-size control.")] = None,
-    every: Annotated[int | None, typer.Option(help="Store every so many steps; 1 if not given.")] = None,
+    every: Annotated[int | None, typer.Option(help="Store every n-th step; 1 if not given.")] = None,
     store: Annotated[str | None, typer.Option(help="Variables to keep, as in q,v; all if not given.")] = None,
     compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller, which takes longer.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in a result file.")] = False,
@@ -58,9 +58,15 @@ def run(
     progress = False if quiet or as_json else None
     if resume:
         fixed = {
-            "--scheme": scheme, "--h": h, "--set": set_, "--out": out, "--store": store, "--tolerance": tolerance,
-            "--smallest": smallest, "--largest": largest,
-        }  # fmt: skip
+            "--scheme": scheme,
+            "--h": h,
+            "--set": set_,
+            "--out": out,
+            "--store": store,
+            "--tolerance": tolerance,
+            "--smallest": smallest,
+            "--largest": largest,
+        }
         for name, value in fixed.items():
             if value is not None:
                 raise InputError(f"--resume goes on with the run as it is in the file; {name} cannot be changed")

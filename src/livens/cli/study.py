@@ -213,11 +213,13 @@ def _print_comparison(study: Comparison) -> None:
         statistics = entry.result.statistics
         steps = max(statistics.steps, 1)
         table.add_row(
-            entry.scheme, *(found.get(name, "") for name in quantities),
+            entry.scheme,
+            *(found.get(name, "") for name in quantities),
             *(f"{entry.errors[name]:.1e}" for name in errors),
-            f"{statistics.newton_iterations / steps:.2f}", f"{statistics.wall_s / steps * 1e6:.2f}",
+            f"{statistics.newton_iterations / steps:.2f}",
+            f"{statistics.wall_s / steps * 1e6:.2f}",
             style=None if entry.as_promised else "bold red",
-        )  # fmt: skip
+        )
     out.print(table)
     out.print(
         "p: promised and conserved to round-off   r: round-off   b: bounded, no trend   d: drifts   !: NOT AS PROMISED"
@@ -239,9 +241,12 @@ def _mark(row: Row) -> str:
     from livens.analysis import verdicts as conserved
 
     marks = {
-        conserved.AS_PROMISED: "p", conserved.ROUND_OFF: "r", conserved.BOUNDED: "b", conserved.DRIFTS: "d",
+        conserved.AS_PROMISED: "p",
+        conserved.ROUND_OFF: "r",
+        conserved.BOUNDED: "b",
+        conserved.DRIFTS: "d",
         conserved.NOT_AS_PROMISED: "!",
-    }  # fmt: skip
+    }
     return marks.get(row.verdict, " ")
 
 

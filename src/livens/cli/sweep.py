@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from livens.analysis.study.sweep import Sweep
 
-#: A table on the screen has at most so many rows; the file has all.
+#: A table on the screen has at most this many rows; the file has all.
 _SHOWN = 40
 _COLUMNS = (
     "status",

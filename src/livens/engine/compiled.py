@@ -36,7 +36,7 @@ from livens.models.model import Model
 from livens.schemes.base import Scheme
 from livens.schemes.step import FlatEquations
 
-#: So many compiled steps are kept for models that are built again.
+#: At most this many compiled steps are kept for models that are built again.
 _KEPT = 32
 #: So many choices of a first pivot order are remembered per step.
 _CHOICES = 64

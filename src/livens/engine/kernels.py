@@ -20,7 +20,7 @@ _INPUTS = [(_X, 0), (_Z, 0), (_C, 0), (_R, 0)]  # the floor alone reads the four
 #: How hard LLVM tries: 2 for what runs in every step, 0 for what runs now and then (it compiles ten times faster).
 _OFTEN, _SELDOM = 2, 0
 #: Unknowns smaller than this part of the largest of their kind need not be known to their own last digit.
-_SHAKEN = 1e-4
+_OWN_DIGITS = 1e-4
 
 
 def simple_kernel(function: ca.Function, name: str, pointer: int = _OUT, effort: int = _OFTEN) -> Code:
@@ -44,7 +44,7 @@ def _writer() -> str:
 
 
 def residual_kernel(equations: FlatEquations) -> Code:
-    """Residual -> r."""
+    """The residual, written to r."""
     return simple_kernel(equations.residual_function, "residual", _R)
 
 
@@ -83,7 +83,7 @@ def floor_function(equations: FlatEquations) -> ca.Function:
     """
     x, dx = equations.x, ca.SX.sym("dx", equations.size)
     kinds = np.split(np.arange(equations.size), np.cumsum(equations.kinds)[:-1])
-    largest = [ca.repmat(_SHAKEN * ca.norm_inf(x[list(kind)]), len(kind)) for kind in kinds if len(kind)]
+    largest = [ca.repmat(_OWN_DIGITS * ca.norm_inf(x[list(kind)]), len(kind)) for kind in kinds if len(kind)]
     errors = ca.fabs(x) + 4 * ca.fabs(dx) + ca.vertcat(*largest)
     bound = UNIT * equations.roundoff(*equations.arguments, errors)
     # the smallest numbers keep the quotient finite where an entry is identically zero

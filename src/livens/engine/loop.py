@@ -21,7 +21,7 @@ from livens.engine.newton import (
     solve_step,
 )
 
-#: The round-off bounds are computed anew every so many steps, and whenever a residual does not reach them.
+#: The round-off bounds are computed anew after this many steps, and whenever a residual does not reach them.
 REFRESH = 64
 #: A step that would have been longer by less than this stays as it is: equal steps have better predictors.
 WORTH_CHANGING = 1.2
@@ -177,10 +177,7 @@ def advance(
             c[1] = policy.origin + number * h
             if n:
                 x = X[s + PAST]
-                if onward:
-                    smooth = extrapolate_onward(onward, X, s, x, z, pc, ahead)
-                else:
-                    smooth = extrapolate(X, s, x, kinds)
+                smooth = extrapolate_onward(onward, X, s, x, z, pc, ahead) if onward else extrapolate(X, s, x, kinds)
                 if not smooth:
                     call(guess, px, z, pc, pr, px)
                 if number % REFRESH == 0:

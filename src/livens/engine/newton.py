@@ -24,7 +24,7 @@ SMALL = 1.0 / 16.0
 #: Where corrections that are nothing but round-off shake the unknowns so much that the curvature of the equations
 #: lifts the residual above its bound (near singular positions), up to this many times the bound is accepted, if the
 #: curvature explains it and nothing is gained any more.
-SHAKEN_LIMIT = 1e6
+CURVATURE_LIMIT = 1e6
 #: How many past steps the predictor of the unknowns is made of.
 PAST = 5
 #: How much of the last change the extrapolation of the unknowns may be bent.
@@ -130,7 +130,7 @@ def scaled(r: np.ndarray, scale: np.ndarray) -> float:
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def settled(worst: float, last: float, before: float, iteration: int) -> bool:
+def at_the_floor(worst: float, last: float, before: float, iteration: int) -> bool:
     """Whether a scaled residual is round-off and nothing else; `last` and `before` are those of the corrections before.
 
     The bound is on the safe side: where Newton's method came from afar, a residual just below it may still be what is
@@ -145,7 +145,9 @@ def settled(worst: float, last: float, before: float, iteration: int) -> bool:
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def shaken(residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> bool:
+def curvature_explains(
+    residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray
+) -> bool:
     """Whether the residual r at x is within its bound plus what the curvature makes of the last correction."""
     forth, back, there = np.empty_like(r), np.empty_like(r), np.empty_like(x)
     there[:] = x + dx
@@ -183,9 +185,9 @@ def solve_step(
             stalls += 1
             call(kernels.floor, px, z, c, pdx, pscale)
             worst = scaled(r, scale)
-            if stalls > 1 and worst <= SHAKEN_LIMIT and shaken(kernels.residual, x, z, c, r, dx, scale):
+            if stalls > 1 and worst <= CURVATURE_LIMIT and curvature_explains(kernels.residual, x, z, c, r, dx, scale):
                 return DONE, iteration
-        if settled(worst, last, first if iteration == 2 else before, iteration):
+        if at_the_floor(worst, last, first if iteration == 2 else before, iteration):
             return DONE, iteration
         if not worst < np.inf:
             return FAILED, iteration

@@ -50,7 +50,7 @@ def pivot_order(
         column_order.append(j)
         pivot_row, pivot_terms = work[i], terms[i]
         pivot = pivot_row.pop(j)
-        shaken = pivot_terms.pop(j) / abs(pivot)
+        amplified = pivot_terms.pop(j) / abs(pivot)
         by_row.remove(i)
         by_column.remove(j)
         column_rows[j].discard(i)
@@ -61,7 +61,7 @@ def pivot_order(
             entry = target.pop(j)
             factor, size_of_factor = entry / pivot, abs(entry / pivot)
             # a factor that is itself left of a cancellation is known to fewer digits, and so is what it multiplies
-            error = target_terms.pop(j) / abs(pivot) + size_of_factor * (shaken - 1.0)
+            error = target_terms.pop(j) / abs(pivot) + size_of_factor * (amplified - 1.0)
             for column, value in pivot_row.items():
                 size_of_terms = size_of_factor * pivot_terms[column] + (error - size_of_factor) * abs(value)
                 if column not in target:

@@ -52,10 +52,10 @@ class ReferenceSolver:
             if not np.isfinite(worst):
                 reason = "the equations are not finite there"
                 break
-            if newton.settled(worst, last, first if count == 2 else before, count):
+            if newton.at_the_floor(worst, last, first if count == 2 else before, count):
                 return x, count, None, dx, scale
             stalls += worst > 0.5 * last
-            if stalls > 1 and worst <= newton.SHAKEN_LIMIT and self._shaken(x, z, c, dx, scale):
+            if stalls > 1 and worst <= newton.CURVATURE_LIMIT and self._curvature_explains(x, z, c, dx, scale):
                 return x, count, None, dx, scale
             before, last = last, worst
         return x, count, self.trouble(x, z, c, dx, reason), dx, scale
@@ -95,8 +95,10 @@ class ReferenceSolver:
         with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is seen by who asks
             return float(np.abs(residual * scale).max(initial=0.0)), scale
 
-    def _shaken(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> bool:
-        """As `livens.engine.newton.shaken`."""
+    def _curvature_explains(
+        self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, scale: np.ndarray
+    ) -> bool:
+        """As `livens.engine.newton.curvature_explains`."""
         here, forth, back = (self.equations.residual_function(y, z, c).full().ravel() for y in (x, x + dx, x - dx))
         with np.errstate(invalid="ignore", over="ignore"):
             curvature = 0.5 * np.abs(forth - 2.0 * here + back)

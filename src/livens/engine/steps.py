@@ -114,7 +114,7 @@ class Stepper(Protocol):
         ...
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Go on from a stored state."""
         ...
 
 

@@ -106,7 +106,7 @@ class Entry:
     shape: tuple[int, ...]
 
     def shifted(self, by: int) -> Entry:
-        """The same in a vector with so many entries before it."""
+        """The same in a vector with this many entries before it."""
         return Entry(tuple(slice(place.start + by, place.stop + by) for place in self.places), self.shape)
 
 

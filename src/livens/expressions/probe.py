@@ -45,7 +45,7 @@ class Probe:
             yield [self._given.get(i, value) for i, value in enumerate(drawn)]
 
     def values(self, *expressions: Any, enough: int = ENOUGH) -> Iterator[list[np.ndarray]]:
-        """The expressions at up to so many states where all of them are finite."""
+        """The expressions at, at most, this many states where all of them are finite."""
         function = ca.Function("probe", self._symbols, [ca.densify(ca.SX(e)) for e in expressions])
         found = 0
         for state in self.states():

@@ -37,7 +37,7 @@ class Placement:
 
     @property
     def turns(self) -> bool:
-        """There is an orientation."""
+        """Whether there is an orientation."""
         return True
 
     def point(self, q: Any, X: Any) -> Any:

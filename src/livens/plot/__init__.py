@@ -41,10 +41,25 @@ from livens.plot.work import newton, step_sizes
 from livens.results.result import Result
 
 __all__ = [
-    "PICTURES", "Plots", "algebraic", "balance", "check_names", "constraints", "coordinates", "energy",
-    "energy_increments", "momenta", "multipliers", "newton", "phase_portrait", "save_all", "snapshots", "step_sizes",
-    "thin", "trajectory",
-]  # fmt: skip
+    "PICTURES",
+    "Plots",
+    "algebraic",
+    "balance",
+    "check_names",
+    "constraints",
+    "coordinates",
+    "energy",
+    "energy_increments",
+    "momenta",
+    "multipliers",
+    "newton",
+    "phase_portrait",
+    "save_all",
+    "snapshots",
+    "step_sizes",
+    "thin",
+    "trajectory",
+]
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,21 @@ if TYPE_CHECKING:
     from livens.results.result import Result
 
 __all__ = [
-    "COLUMNS", "curve", "few_ticks", "has_model", "log_curves", "need_steps", "path", "round_off", "steady_limits",
-    "thin", "thin_path", "time_axis",
-]  # fmt: skip
+    "COLUMNS",
+    "curve",
+    "few_ticks",
+    "has_model",
+    "log_curves",
+    "need_steps",
+    "path",
+    "round_off",
+    "steady_limits",
+    "thin",
+    "thin_path",
+    "time_axis",
+]
 
-#: A page at print resolution is about so many pixels wide.
+#: A page at print resolution is about this many pixels wide.
 COLUMNS = 2000
 #: Longer curves become an image inside a pdf or svg, which readers could not open otherwise.
 _VECTOR_POINTS = 20_000

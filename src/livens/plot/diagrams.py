@@ -28,14 +28,14 @@ from livens.plot.style import (
     legend,
     legend_rows,
     new_figure,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from livens.analysis.study.convergence import Convergence, Curve
     from livens.results.result import Result
 
 _MARKERS = "osD^vPX*"
-#: A comparison has at most so many panels for invariants.
+#: A comparison has at most this many panels for invariants.
 _INVARIANTS = 3
 _SIZES = (6.0, 4.0, 3.0, 2.5)  # smaller ones lie on top: schemes with the same errors can be told apart
 

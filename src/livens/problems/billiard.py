@@ -29,7 +29,7 @@ def _place(q: Any, k: Any) -> Any:
 
 
 def _walls(w: Any, k: Any) -> Any:
-    """Of the unit square."""
+    """The distances of a ball from the walls of the unit square."""
     return [*(w - k.r), *(1 - k.r - w)]
 
 
@@ -76,6 +76,12 @@ def billiard(smooth: float = 1e-4) -> Problem:
     waves = [side - np.abs((_PLACES + shift) % (2 * side) - side) for shift in (side / 4, 0.0)]
     q0 = (_RADIUS - depth + np.array(waves)).T.ravel()
     return Problem(
-        "billiard", system, q0, np.array([1.0, 1, 0, 0, 0, 0, 0, 0]), "livens-em", 1e-3, 2.0,
+        "billiard",
+        system,
+        q0,
+        np.array([1.0, 1, 0, 0, 0, 0, 0, 0]),
+        "livens-em",
+        1e-3,
+        2.0,
         scaling=scaling.stiffness(0.0, smooth, simplified=True),
-    )  # fmt: skip
+    )

@@ -45,10 +45,17 @@ def cart_pole(ratio: float = 1e-6, theta0: float = np.pi / 2, g: float = 9.81, l
         return (k.ratio + m.sin(q[1]) ** 2) / (1 + k.ratio)
 
     return Problem(
-        "cart-pole", model, None, None, "kahan-li-8:adaptive-variational:0.5,0.5", 0.05, 10.0,
-        reference=_Exact(ratio, theta0, g, length), scaling=scaling.written(inertia),
+        "cart-pole",
+        model,
+        None,
+        None,
+        "kahan-li-8:adaptive-variational:0.5,0.5",
+        0.05,
+        10.0,
+        reference=_Exact(ratio, theta0, g, length),
+        scaling=scaling.written(inertia),
         start={"q0": np.array([0.0, theta0]), "p0": np.zeros(2)},
-    )  # fmt: skip
+    )
 
 
 class _Exact:
@@ -73,7 +80,7 @@ class _Exact:
         return 2 * np.arcsin(self.k * np.sin(self.width * np.sinh(u)))
 
     def _time(self, u: float) -> float:
-        """From the lowest point."""
+        """The time since the lowest point."""
         at = u / 2 * (1 + self.nodes)
         theta = self.theta(at)
         density = np.sqrt(self.inertia(theta)) / np.cos(theta / 2) * self.width * np.cosh(at) / self.rate

@@ -60,10 +60,8 @@ def _ring(
     system = System(
         bodies.coordinates(bars),
         elements=[*bars, *joints, *loads],
-        symmetries=dict(
-            linear_momentum=bodies.linear_momentum(bars), angular_momentum=bodies.angular_momentum(bars)
-        ),
-    )  # fmt: skip
+        symmetries=dict(linear_momentum=bodies.linear_momentum(bars), angular_momentum=bodies.angular_momentum(bars)),
+    )
     q0 = np.concatenate([bar.state(centre)[0] for bar, centre in zip(bars, centres, strict=True)])
     return Problem(name, system, q0, np.zeros(system.n), "livens-em", 0.1, 10.0)
 
@@ -89,5 +87,5 @@ def closed_loop_bars_directors(
     rho: float = 1.0,
     f_m: float = 100.0,
 ) -> Problem:
-    """As `closed-loop-bars`."""
+    """The same ring as `closed-loop-bars`, with directors instead of quaternions."""
     return _ring("closed-loop-bars-directors", bodies.director_body, l, width, rho, f_m)

@@ -48,9 +48,10 @@ def _follower(mass: float, l1: float, l2: float, g: float, u1: float, kappa: flo
         second = -kappa * (v2 @ e2)  # forces in the rods
         first = mass * (l1 * y[2] ** 2 - g * e1[1]) + second * (e1 @ e2)
         return {
-            "q": np.concatenate([l1 * e1, l1 * e1 + l2 * e2]), "v": np.concatenate([v1, v2]),
+            "q": np.concatenate([l1 * e1, l1 * e1 + l2 * e2]),
+            "v": np.concatenate([v1, v2]),
             "multipliers": np.array([first / l1, second / l2]),
-        }  # fmt: skip
+        }
 
     return reference
 

@@ -71,18 +71,25 @@ def _system(N: int, parameters: dict[str, float]) -> System:
 
     elements = [
         Element(
-            coordinates(bar), kinetic=_kinetic, potential=_weight, constraints=_rigid, name=bar,
+            coordinates(bar),
+            kinetic=_kinetic,
+            potential=_weight,
+            constraints=_rigid,
+            name=bar,
             constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"],
         )
         for bar in lower + upper
-    ]  # fmt: skip
+    ]
     elements += [
         Element(
-            coordinates(bar, 4), constraints=_on_ground, parameters=dict(at=i * parameters["l"]),
-            name=f"ground-{bar}", constraint_names=["x", "y"],
+            coordinates(bar, 4),
+            constraints=_on_ground,
+            parameters=dict(at=i * parameters["l"]),
+            name=f"ground-{bar}",
+            constraint_names=["x", "y"],
         )
         for i, bar in enumerate(lower)
-    ]  # fmt: skip
+    ]
     for i, bar in enumerate(upper):
         for name, constraint, first, second in (
             (f"{lower[i]}-{bar}", _pin(1, -1), lower[i], bar),

@@ -38,12 +38,15 @@ def four_particles(
         bodies.coordinates(particles),
         elements=[
             *particles,
-            bodies.rigid_link(a, b, l), bodies.rigid_link(c, d, l),
-            bodies.spring(a, c, stiffness, 0.9 * l), bodies.spring(b, d, stiffness, 0.9 * l),
-            bodies.damper(a, c, viscosity), bodies.damper(b, d, viscosity),
+            bodies.rigid_link(a, b, l),
+            bodies.rigid_link(c, d, l),
+            bodies.spring(a, c, stiffness, 0.9 * l),
+            bodies.spring(b, d, stiffness, 0.9 * l),
+            bodies.damper(a, c, viscosity),
+            bodies.damper(b, d, viscosity),
         ],
         symmetries=dict(
             linear_momentum=bodies.linear_momentum(particles), angular_momentum=bodies.angular_momentum(particles)
         ),
-    )  # fmt: skip
+    )
     return Problem("four-particles", system, l * _CORNERS.ravel(), l * _SPEEDS.ravel(), "livens-em", 0.02, 10.0)

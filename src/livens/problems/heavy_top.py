@@ -94,6 +94,4 @@ def gyroscopic_top(
         symmetries=dict(L3=bodies.angular_momentum([top], axis=_UP)),
     )
     start = reference(0.0)
-    return Problem(
-        "gyroscopic-top", system, start["q"], start["v"], "ggl-variational", 0.002, 2.0, reference=reference
-    )  # fmt: skip
+    return Problem("gyroscopic-top", system, start["q"], start["v"], "ggl-variational", 0.002, 2.0, reference=reference)

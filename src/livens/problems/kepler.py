@@ -46,6 +46,13 @@ def kepler(e: float = 0.8) -> Problem:
 
     start = reference(0.0)
     return Problem(
-        "kepler", system, start["q"], start["v"], "livens-em", 0.002, 20 * np.pi, reference=reference,
+        "kepler",
+        system,
+        start["q"],
+        start["v"],
+        "livens-em",
+        0.002,
+        20 * np.pi,
+        reference=reference,
         scaling=scaling.potential(1.5),
-    )  # fmt: skip
+    )

@@ -28,6 +28,13 @@ def magnetic_pendulum(g: float = 1.0, delta: float = 0.05, mu: float = 0.1) -> P
         parameters=dict(g=g, delta=delta, mu=mu),
     )
     return Problem(
-        "magnetic-pendulum", model, None, None, "stormer-verlet", 1e-4, 73.0,
-        scaling=scaling.potential(0.5, sign=1), start={"q0": np.array([np.pi / 2]), "p0": np.array([0.5])},
-    )  # fmt: skip
+        "magnetic-pendulum",
+        model,
+        None,
+        None,
+        "stormer-verlet",
+        1e-4,
+        73.0,
+        scaling=scaling.potential(0.5, sign=1),
+        start={"q0": np.array([np.pi / 2]), "p0": np.array([0.5])},
+    )

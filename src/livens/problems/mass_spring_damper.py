@@ -23,9 +23,17 @@ def _potential(q: Any, k: Any) -> Any:
 
 
 def _problem(
-    name: str, m: tuple[float, float], d: tuple[float, float], k: tuple[float, ...], r: tuple[float, ...],
-    alpha: float, p0: tuple[float, float], balanced: list[bool], h: float, t_end: float,
-) -> Problem:  # fmt: skip
+    name: str,
+    m: tuple[float, float],
+    d: tuple[float, float],
+    k: tuple[float, ...],
+    r: tuple[float, ...],
+    alpha: float,
+    p0: tuple[float, float],
+    balanced: list[bool],
+    h: float,
+    t_end: float,
+) -> Problem:
     """`balanced` says which masses start with the velocity at which springs and damper balance."""
     if min(m + d) < 0 or max(m) == 0:
         raise InputError("masses and dampers must not be negative, and one mass must be greater than 0")

@@ -33,6 +33,11 @@ def mass_spring_redundant(
         parameters=dict(m=m, k=k, l10=l10, w=w, potential_factor=potential_factor),
     )
     return Problem(
-        "mass-spring-redundant", system, np.array([0.0, l10 + w, 0.0]), np.array([1.0, 1.0, -1.0]), "livens-em", 0.1,
+        "mass-spring-redundant",
+        system,
+        np.array([0.0, l10 + w, 0.0]),
+        np.array([1.0, 1.0, -1.0]),
+        "livens-em",
+        0.1,
         10.0,
-    )  # fmt: skip
+    )

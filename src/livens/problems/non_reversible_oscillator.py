@@ -30,6 +30,13 @@ def non_reversible_oscillator(eps: float = 0.01) -> Problem:
         parameters=dict(eps=eps),
     )
     return Problem(
-        "non-reversible-oscillator", model, None, None, "stormer-verlet", 0.01, 3600.0,
-        scaling=scaling.potential(0.5, sign=1), start={"q0": np.ones(1), "p0": np.zeros(1)},
-    )  # fmt: skip
+        "non-reversible-oscillator",
+        model,
+        None,
+        None,
+        "stormer-verlet",
+        0.01,
+        3600.0,
+        scaling=scaling.potential(0.5, sign=1),
+        start={"q0": np.ones(1), "p0": np.zeros(1)},
+    )

@@ -26,6 +26,12 @@ def nonlinear_pendulum(theta0: float = np.pi / 2) -> Problem:
         return {"q": np.array([2 * np.arcsin(k * sn)]), "v": np.array([-2 * k * cn])}
 
     return Problem(
-        "nonlinear-pendulum", system, np.array([theta0]), np.zeros(1), "livens-em", 0.1, 8 * quarter,
+        "nonlinear-pendulum",
+        system,
+        np.array([theta0]),
+        np.zeros(1),
+        "livens-em",
+        0.1,
+        8 * quarter,
         reference=reference,
-    )  # fmt: skip
+    )

@@ -28,9 +28,14 @@ def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 
         symmetries=dict(p_phi=lambda q: [0.0, 0.0, 1.0]),
     )
     return Problem(
-        "spring-pendulum-spherical", system, np.array([1.05 * l0, m.pi / 2, 0.0]), np.array([0.0, 1.0, 1.0]),
-        "livens-em", 0.01, 1.0,
-    )  # fmt: skip
+        "spring-pendulum-spherical",
+        system,
+        np.array([1.05 * l0, m.pi / 2, 0.0]),
+        np.array([0.0, 1.0, 1.0]),
+        "livens-em",
+        0.01,
+        1.0,
+    )
 
 
 @problem(

@@ -15,7 +15,7 @@ from livens.reproduce.core import Claim
 from livens.results.result import Result
 from livens.run.simulate import simulate
 
-#: What solving the equations of a step makes of one rounding of the state is round-off up to so many of them. The
+#: What solving the equations of a step makes of one rounding of the state is round-off up to this many of them. The
 #: grey bands of the figures end here.
 ROUNDINGS = 1000
 #: Measured orders are off by this at most.

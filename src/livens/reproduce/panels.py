@@ -35,7 +35,7 @@ def two(height: float = 2.6) -> tuple[Figure, Axes, Axes]:
 
 
 def said(figure: Figure, result: Result, note: str = "") -> Figure:
-    """With the run it shows."""
+    """The figure, with words on the run that it shows."""
     caption(figure, result, note)
     return figure
 

@@ -77,8 +77,10 @@ def chain_energy_claims() -> list[Claim]:
 
 
 def chain_conserves() -> list[Claim]:
-    return [constant("Increments of the generalised energy are round-off (k/4).", chain(), "generalized_energy", "J"),
-            constant("They are with k/2, too.", chain(0.5), "generalized_energy", "J")]  # fmt: skip
+    return [
+        constant("Increments of the generalised energy are round-off (k/4).", chain(), "generalized_energy", "J"),
+        constant("They are with k/2, too.", chain(0.5), "generalized_energy", "J"),
+    ]
 
 
 def chain_constraint() -> list[Claim]:
@@ -203,9 +205,15 @@ def misprinted_path(t: np.ndarray) -> np.ndarray:
         p_theta = r**2 * sine * cosine * s**2 + push * w
         p_phi = push * s
         return np.array(
-            [u, w, s, p_r, (p_theta - 2 * r * u * w) / r**2,
-             (p_phi - 2 * r * u * sine**2 * s - 2 * r**2 * sine * cosine * w * s) / (r * sine) ** 2]
-        )  # fmt: skip
+            [
+                u,
+                w,
+                s,
+                p_r,
+                (p_theta - 2 * r * u * w) / r**2,
+                (p_phi - 2 * r * u * sine**2 * s - 2 * r**2 * sine * cosine * w * s) / (r * sine) ** 2,
+            ]
+        )
 
     return _solution(rates, [1.05, np.pi / 2, 0.0, 0.0, 1.0, 1.0], 1.0)(t)
 

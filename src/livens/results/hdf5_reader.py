@@ -24,7 +24,7 @@ from livens.results.result import MissingVariableError, Result
 
 T = TypeVar("T")
 
-#: A file that its run is just changing is read again, so many times, after so many seconds.
+#: A file that its run is just changing is read again, at most this many times, after this many seconds.
 _TRIES, _PAUSE = 20, 0.05
 
 
@@ -80,7 +80,7 @@ class _Stored(Mapping[str, np.ndarray]):
         return np.asarray(_patiently(self._path, lambda file: self._part(file, name, self._rows - 1, self._rows))[0])
 
     def blocks(self, names: Sequence[str], rows: int) -> Iterator[dict[str, np.ndarray]]:
-        """Some variables, so many rows at a time and not kept: a long run need not fit into memory."""
+        """Some variables, at most this many rows at a time and not kept: a long run need not fit into memory."""
         for name in names:
             self._require(name)
         if all(name in self._read for name in names):

@@ -69,7 +69,7 @@ class RunFile:
 
     @classmethod
     def reopen(cls, path: Path, rows: int, step: int) -> RunFile:
-        """The file of a run that stands at this step, to go on after so many rows."""
+        """The file of a run that stands at this step, to go on after this many rows."""
         descriptor = opened(path, path, os.O_RDWR)
         try:
             atomic.repair(descriptor)

@@ -30,7 +30,7 @@ _UNFINISHED = b"livens.."
 _HEAD = struct.Struct("<QQ")  # offset and length of a piece
 _FOOT = struct.Struct("<8sQQQI")  # mark, size of the file without journal, length and number of the pieces, checksum
 _MARK = b"LVjrnl1\n"
-#: After so many bytes the system is told to begin writing them to disk: a commit then has less to wait for.
+#: After this many bytes the system is told to begin writing them to disk: a commit then has less to wait for.
 _AHEAD = 1 << 24
 
 

@@ -30,7 +30,7 @@ def _versions() -> dict[str, str]:
     }
 
 
-def made(plan: Plan) -> dict[str, Any]:
+def provenance(plan: Plan) -> dict[str, Any]:
     """What a file says about how it came to be."""
     traits = plan.scheme.traits
     return {

@@ -33,7 +33,7 @@ Rows = dict[str, np.ndarray]
 
 
 class Recorder:
-    """Stores every so many steps, and the last one in any case.
+    """Stores every n-th step, as the plan says, and the last one in any case.
 
     Rows of steps whose number `every` divides are regular. Those of the last steps, which belong to where the run ends,
     may be others; a run that goes on later leaves them out.
@@ -164,9 +164,9 @@ class Recorder:
             return Result(self._taken(), record, system=system)
         self._write()
         self._file.finish(record)
-        return self.kept(system)
+        return self.stored_result(system)
 
-    def kept(self, system: Model) -> Result:
+    def stored_result(self, system: Model) -> Result:
         """What the file holds, also if its run could not be finished."""
         from livens.results.hdf5_reader import load
 

@@ -79,7 +79,7 @@ class Watch:
         self._before: np.ndarray | None = None
 
     def begin(self, carry: Carry) -> None:
-        """From where to look."""
+        """Remember the state from which on events are looked for."""
         self._before = self._table(np.array([carry.t]), carry.z[None, :], self._k)[0]
 
     def found(self, steps: Steps) -> list[tuple[int, Occurrence, bool]]:

@@ -54,11 +54,11 @@ class March(Protocol):
         ...
 
     def state(self) -> dict[str, Any]:
-        """What it needs to go on."""
+        """The part of the checkpoint that the march needs to go on."""
         ...
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Go on from a stored state."""
         ...
 
 

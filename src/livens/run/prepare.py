@@ -21,7 +21,7 @@ from livens.run.control import StepControl
 from livens.run.events import Event
 from livens.run.plan import Plan
 from livens.run.run import Run
-from livens.run.simulate import carried_out, started
+from livens.run.simulate import compile_and_start, execute
 from livens.schemes.base import Scheme
 
 
@@ -104,7 +104,7 @@ class Prepared:
             store=store,
             control=control,
         )
-        return carried_out(plan, events=events, out=out, force=force, progress=progress)
+        return execute(plan, events=events, out=out, force=force, progress=progress)
 
     # -- one step at a time -------------------------------------------------------------------------------------------
     def start(
@@ -124,7 +124,7 @@ class Prepared:
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
         begin = t0 if t0 is not None else self._defaults.get("t0") or 0.0
         plan = self._plan(start, parameters=parameters, h=h, t0=t0, project=project, t_end=begin + 1.0)
-        compiled, initial = started(plan)
+        compiled, initial = compile_and_start(plan)
         carry, stepper = Run.beginning(plan, compiled, initial)
         return MotionState(carry, stepper, compiled)
 
@@ -166,13 +166,16 @@ def prepare(
 
     >>> import livens as lv
     >>> pendulum = lv.System(
-    ...     "x y", kinetic=lambda v, k: 0.5 * k.m * (v @ v), potential=lambda q, k: k.m * k.g * q[1],
-    ...     constraints=lambda q, k: [0.5 * (q @ q - k.l**2)], parameters=dict(m=1.0, l=1.0, g=9.81),
+    ...     "x y",
+    ...     kinetic=lambda v, k: 0.5 * k.m * (v @ v),
+    ...     potential=lambda q, k: k.m * k.g * q[1],
+    ...     constraints=lambda q, k: [0.5 * (q @ q - k.l**2)],
+    ...     parameters=dict(m=1.0, l=1.0, g=9.81),
     ... )
     >>> step = lv.prepare(pendulum, scheme="livens-em", h=0.01)
-    >>> heights = [step.run([-l, 0], [0, 0], parameters={"l": l}, t_end=1.0).q[:, 1].min() for l in (1.0, 2.0)]
-    >>> [round(float(height), 3) for height in heights]
-    [-1.0, -1.988]
+    >>> speeds = [step.run([-l, 0], [0, 0], parameters={"l": l}, t_end=2.0).v[:, 0].max() for l in (1.0, 2.0)]
+    >>> [round(float(speed), 2) for speed in speeds]  # sqrt(2 g l)
+    [4.43, 6.26]
 
     For a loop of your own:
 

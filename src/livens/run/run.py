@@ -43,7 +43,7 @@ class Listener(Protocol):
     name: str
 
     def begin(self, carry: Carry) -> None:
-        """Before the first step."""
+        """Look at the state before the first step."""
         ...
 
     def look(self, steps: Steps, regular: bool = True) -> None:
@@ -125,7 +125,7 @@ class Run:
         try:
             return self._go()
         except WriteError as error:
-            error.result = self._recorder.kept(self._plan.model)
+            error.result = self._recorder.stored_result(self._plan.model)
             raise
         finally:
             self._recorder.release()

@@ -14,7 +14,7 @@ from livens.models.model import InitialState, Model
 from livens.models.problem import Problem
 from livens.results.hdf5_reader import load
 from livens.results.hdf5_writer import RunFile
-from livens.results.provenance import made
+from livens.results.provenance import provenance
 from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.control import StepControl
@@ -102,10 +102,10 @@ def simulate(
         store=store,
         compress=compress,
     )
-    return carried_out(plan, events=events, out=out, force=force, progress=progress, begun=begun)
+    return execute(plan, events=events, out=out, force=force, progress=progress, begun=begun)
 
 
-def started(plan: Plan) -> tuple[CompiledStep, InitialState]:
+def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
     """The compiled step of a plan and where it starts; which constraints are redundant shows only there."""
     compiled = compiled_step(plan.model, plan.scheme)
     # the model that was compiled has the same content as the plan's, and what follows from it has been derived already
@@ -115,7 +115,7 @@ def started(plan: Plan) -> tuple[CompiledStep, InitialState]:
     return compiled, initial
 
 
-def carried_out(
+def execute(
     plan: Plan,
     *,
     events: Sequence[Event] = (),
@@ -126,9 +126,9 @@ def carried_out(
 ) -> Result:
     """Do what a plan says; `begun` is when getting ready began."""
     begun = time.perf_counter() if begun is None else begun
-    compiled, initial = started(plan)
+    compiled, initial = compile_and_start(plan)
     facts, rows = plan.facts(compiled), plan.rows or _ROWS
-    facts.made = lambda: made(plan)  # type: ignore[assignment]  # it takes longer than a short run
+    facts.made = lambda: provenance(plan)  # type: ignore[assignment]  # it takes longer than a short run
     file = None
     if out is not None:
         file = RunFile.create(Path(out), facts, rows=rows, force=force)

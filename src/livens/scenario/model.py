@@ -46,9 +46,11 @@ class Model:
         self._roles: dict[str, list[_Read]] = {
             role: [self._read(text, role, ("system", role))] if text is not None else []
             for role, text in (
-                ("kinetic", fields.kinetic), ("potential", fields.potential), ("dissipation", fields.dissipation),
+                ("kinetic", fields.kinetic),
+                ("potential", fields.potential),
+                ("dissipation", fields.dissipation),
             )
-        }  # fmt: skip
+        }
         self.constraint_names: list[str] | None = None
         self._roles["constraints"] = self._constraints(fields.constraints)
         self._roles["forces"] = self._forces(fields.forces)

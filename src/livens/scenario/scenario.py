@@ -86,9 +86,16 @@ class Scenario:
         if isinstance(fields, SystemScenario):
             model = self._model
             return Problem(
-                NAME, model.system(), model.q0, model.v0, fields.scheme or "livens-em", fields.h, fields.t_end,
-                t0=fields.t0 or 0.0, options={"description": self._description},
-            )  # fmt: skip
+                NAME,
+                model.system(),
+                model.q0,
+                model.v0,
+                fields.scheme or "livens-em",
+                fields.h,
+                fields.t_end,
+                t0=fields.t0 or 0.0,
+                options={"description": self._description},
+            )
         try:
             ready = problems.load(fields.problem, h=fields.h, t_end=fields.t_end, **fields.options)
         except InputError as error:

@@ -15,7 +15,7 @@ from pydantic import (
     Tag,
     ValidationError,
     model_validator,
-)  # fmt: skip
+)
 
 from livens.errors import InputError, suggestion
 from livens.scenario.evaluate import evaluate

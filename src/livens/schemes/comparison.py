@@ -37,7 +37,7 @@ class Rates:
         return self._function(t, y, self._k)[0]
 
     def power(self, t: Any, y: Any) -> Any:
-        """(supplied, dissipated)."""
+        """The work of forces in the step: supplied and dissipated."""
         return self._function(t, y, self._k)[1]
 
 

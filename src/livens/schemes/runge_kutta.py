@@ -34,8 +34,10 @@ class RungeKutta(Scheme):
         self.tableau = type(self).make(s)
         self.name = type(self).family.replace("<s>", str(s))
         self.order, self.symplectic, self.symmetric = (
-            self.tableau.order, self.tableau.symplectic, self.tableau.symmetric,
-        )  # fmt: skip
+            self.tableau.order,
+            self.tableau.symplectic,
+            self.tableau.symmetric,
+        )
         self.estimate_order = self._estimate_order()
         self.conserves = ("quadratic_invariants", "momentum_maps") if self.symplectic else ()
         if self.for_constraints:
@@ -52,7 +54,7 @@ class RungeKutta(Scheme):
         return bool(np.linalg.matrix_rank(self.tableau.A) == self.tableau.s)
 
     def _estimate_order(self) -> int:
-        """That of the quadrature with one more slope; less where the slope of the first stage is inaccurate or it."""
+        """The order of the quadrature with one more slope, less where the first stage or its slope is less accurate."""
         s, first_row = self.tableau.s, self.tableau.A[0].any()
         return min(s, self.tableau.C + 1 if self.tableau.c[0] == 0 else s) if first_row else s - 1
 

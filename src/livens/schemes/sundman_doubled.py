@@ -55,7 +55,12 @@ class SundmanDoubled(AdaptiveMap):
         one, two = copies
         return Step(
             {
-                "q": (one.q + two.q) / 2, "p": (one.p + two.p) / 2, "t": time,
-                "q_0": one.q, "p_0": one.p, "q_1": two.q, "p_1": two.p,
+                "q": (one.q + two.q) / 2,
+                "p": (one.p + two.p) / 2,
+                "t": time,
+                "q_0": one.q,
+                "p_0": one.p,
+                "q_1": two.q,
+                "p_1": two.p,
             }
-        )  # fmt: skip
+        )

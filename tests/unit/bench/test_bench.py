@@ -195,4 +195,4 @@ def test_both_loops_of_keplers_problem_are_the_same():
     case = Kepler()
     case._our_loop()
     case._plain_loop()
-    assert abs(case._Z[-1, :2] - case._out[-1, :2]).max() < 1e-10
+    assert abs(case._end[:2] - case._out[-1, :2]).max() < 1e-10

@@ -1,6 +1,7 @@
 """Models with equal equations have one digest, whatever their parameters are; types of elements are one object."""
 
 import gc
+import itertools
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_constants_in_functions_count():
 
 def chain(count=3, names="abcdefg", tie=True, order=1):
     balls = [bodies.particle(name, 1.0) for name in names[:count]]
-    springs = [bodies.spring((a, [0, 0, 0]), (b, [0, 0, 0]), 3.0) for a, b in zip(balls, balls[1:], strict=False)]
+    springs = [bodies.spring((a, [0, 0, 0]), (b, [0, 0, 0]), 3.0) for a, b in itertools.pairwise(balls)]
     weights = [bodies.gravity(ball) for ball in balls]
     if not tie:
         for weight in weights:

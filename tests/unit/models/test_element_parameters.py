@@ -145,7 +145,7 @@ def test_ports():
     assert np.array_equal(model.parameter_vector(CHANGES), built.parameter_vector())
     assert np.array_equal(lv.port_hamiltonian.autonomous(model).parameter_vector(CHANGES), built.parameter_vector())
     assert np.array_equal(model.with_input([0.0]).parameter_vector(CHANGES), built.parameter_vector())
-    with pytest.raises(lv.InputError, match="did you mean 'a.mass'"):
+    with pytest.raises(lv.InputError, match=r"did you mean 'a\.mass'"):
         model.parameter_vector({"a.mas": 1.0})
 
 

@@ -18,7 +18,19 @@ from livens.analysis.study.sweep import Sweep, sweep
 from livens.analysis.study.table import write_table
 
 __all__ = [
-    "Comparison", "Convergence", "Fit", "ModifiedEnergy", "Sweep", "compare", "converge", "fit_order",
-    "modified_energy", "reversibility_defect", "sweep", "symplecticity_defect", "to_accuracy", "work_precision",
+    "Comparison",
+    "Convergence",
+    "Fit",
+    "ModifiedEnergy",
+    "Sweep",
+    "compare",
+    "converge",
+    "fit_order",
+    "modified_energy",
+    "reversibility_defect",
+    "sweep",
+    "symplecticity_defect",
+    "to_accuracy",
+    "work_precision",
     "write_table",
-]  # fmt: skip
+]

@@ -118,9 +118,15 @@ class _Step:
     """One step from consistent values, solved to round-off with full pivoting."""
 
     def __init__(
-        self, system: System | Hamiltonian, scheme: str | Scheme, given: Mapping[str, Any], h: float | None, t: float,
-        parameters: Mapping[str, Any] | None, scaling: Any,
-    ) -> None:  # fmt: skip
+        self,
+        system: System | Hamiltonian,
+        scheme: str | Scheme,
+        given: Mapping[str, Any],
+        h: float | None,
+        t: float,
+        parameters: Mapping[str, Any] | None,
+        scaling: Any,
+    ) -> None:
         self.scheme = schemes.get(scheme)
         if not {"elements", "phase space"} & {*getattr(system, "forms", ())}:
             raise InputError(f"one step is looked at in coordinates and momenta, which {system!r} has not")
@@ -180,10 +186,15 @@ class _Step:
     def _derivative(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         e = self.equations
         parts = ca.Function(
-            "derivatives", e.arguments,
-            [ca.jacobian(e.residual, e.x), ca.jacobian(e.residual, e.z), ca.jacobian(e.end, e.x),
-             ca.jacobian(e.end, e.z)],
-        )  # fmt: skip
+            "derivatives",
+            e.arguments,
+            [
+                ca.jacobian(e.residual, e.x),
+                ca.jacobian(e.residual, e.z),
+                ca.jacobian(e.end, e.x),
+                ca.jacobian(e.end, e.z),
+            ],
+        )
         r_x, r_z, end_x, end_z = (np.array(part) for part in parts(x, self.z, c))
         return np.asarray(end_z - end_x @ np.linalg.solve(r_x, r_z) if e.size else end_z)
 

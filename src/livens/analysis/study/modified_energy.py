@@ -27,7 +27,7 @@ from livens.results.result import Result
 from livens.run.simulate import simulate
 from livens.schemes.base import Scheme
 
-#: The run is averaged over so many parts of equal length, and a line is laid through the averages.
+#: The run is averaged over this many parts of equal length, and a line is laid through the averages.
 _PARTS = 12
 #: An average over fewer rows than this smooths nothing.
 _ROWS = 8
@@ -92,9 +92,11 @@ class ModifiedEnergy:
     def as_object(self) -> dict[str, Any]:
         """Plain data for JSON; what is not finite is None."""
         found = dataclasses.asdict(self) | {
-            "drift": self.drift.slope, "drift_uncertainty": self.drift.uncertainty, "verdict": self.verdict,
+            "drift": self.drift.slope,
+            "drift_uncertainty": self.drift.uncertainty,
+            "verdict": self.verdict,
             "measured_order": self.measured_order,
-        }  # fmt: skip
+        }
         return {name: plain(value) for name, value in found.items()}
 
     def __str__(self) -> str:
@@ -153,9 +155,17 @@ def modified_energy(
     _check(coarse)
     facts = coarse.facts
     fine = simulate(
-        problem, scheme=facts.scheme if scheme is None else scheme, h=facts.h / 2, t0=facts.t0, t_end=facts.t_end,
-        parameters=facts.parameters, every=2 * every, redundant="remove", scaling=scaling, progress=False,
-    )  # fmt: skip
+        problem,
+        scheme=facts.scheme if scheme is None else scheme,
+        h=facts.h / 2,
+        t0=facts.t0,
+        t_end=facts.t_end,
+        parameters=facts.parameters,
+        every=2 * every,
+        redundant="remove",
+        scaling=scaling,
+        progress=False,
+    )
     size, order = scale(coarse)[0], schemes.get(facts.scheme if scheme is None else scheme).order
     E, E_fine = balance(coarse) / size, balance(fine) / size
     drift, amplitude = _line(coarse.t, E)
@@ -165,10 +175,18 @@ def modified_energy(
     modified = (factor * E_fine[:together] - E[:together]) / (factor - 1)
     steps = max(coarse.statistics.steps, 1)
     return ModifiedEnergy(
-        facts.scheme, facts.h, order, float(coarse.t[-1] - coarse.t[0]), drift, amplitude, fine_amplitude,
+        facts.scheme,
+        facts.h,
+        order,
+        float(coarse.t[-1] - coarse.t[0]),
+        drift,
+        amplitude,
+        fine_amplitude,
         _ROUNDINGS * round_off(coarse, coarse.summary.energy) / size * math.sqrt(steps),
-        float(coarse.t[together - 1]), _moved(E[:together]), _moved(modified),
-    )  # fmt: skip
+        float(coarse.t[together - 1]),
+        _moved(E[:together]),
+        _moved(modified),
+    )
 
 
 def _check(run: Result) -> None:

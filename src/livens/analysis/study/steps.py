@@ -11,7 +11,8 @@ from livens.expressions.numbers import number, positive
 from livens.models.problem import Problem
 from livens.schemes.base import Scheme
 
-#: A study takes so many steps, each half the one before; its runs of a scheme solve at most so many equations together.
+#: A study takes this many step sizes, each half the one before; the runs of one scheme solve at most this many
+#: equations together.
 _HALVINGS, _BUDGET = 5, 10_000_000
 #: Store nothing but the first and the last step.
 ONLY_THE_END = 2**52

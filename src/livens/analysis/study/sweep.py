@@ -57,7 +57,7 @@ def sweep(
     :param vary: options of the problem, or ``h``, ``t_end``, ``scheme``, each with its values.
     :param options: the same for what stays as it is.
     :param final: also keep the state at the end of every run: q and v, of a Hamiltonian q and p, else x.
-    :param workers: so many processes; 1 runs here, without any. By default one per core.
+    :param workers: how many processes; 1 runs here, without any. By default one per core.
 
     A run that fails is a row with the status "failed" and the reason. Ctrl-C ends the sweep with what is done so far.
     Processes are started afresh: a script that calls this needs the usual ``if __name__ == "__main__":``.
@@ -78,9 +78,13 @@ def sweep(
 
 
 def _here(
-    name: str, problem: str | Callable[..., Problem], members: list[dict[str, Any]], fixed: dict[str, Any],
-    final: bool, bar: Progress,
-) -> Sweep:  # fmt: skip
+    name: str,
+    problem: str | Callable[..., Problem],
+    members: list[dict[str, Any]],
+    fixed: dict[str, Any],
+    final: bool,
+    bar: Progress,
+) -> Sweep:
     rows: list[dict[str, Any]] = []
     try:
         for member in members:
@@ -95,9 +99,14 @@ def _here(
 
 
 def _spread(
-    name: str, problem: str | Callable[..., Problem], members: list[dict[str, Any]], fixed: dict[str, Any],
-    final: bool, bar: Progress, count: int,
-) -> Sweep:  # fmt: skip
+    name: str,
+    problem: str | Callable[..., Problem],
+    members: list[dict[str, Any]],
+    fixed: dict[str, Any],
+    final: bool,
+    bar: Progress,
+    count: int,
+) -> Sweep:
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=quiet_start)
     rows: dict[int, dict[str, Any]] = {}

@@ -43,10 +43,12 @@ class Linkage:
         # one point at every step is the least a user stores
         self._tip = self.system.AddSensor(
             items.SensorBody(
-                bodyNumber=lower[0], localPosition=[HALF, 0.0, 0.0], storeInternal=True,
+                bodyNumber=lower[0],
+                localPosition=[HALF, 0.0, 0.0],
+                storeInternal=True,
                 outputVariableType=exudyn.OutputVariableType.Position,
             )
-        )  # fmt: skip
+        )
         self.system.Assemble()
 
     def _bar(self, x: float, y: float, angle: float, vx: float, rate: float) -> Any:

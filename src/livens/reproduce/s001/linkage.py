@@ -129,9 +129,11 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S001", 16, "Changes of the Hamiltonian of the linkage",
+    "S001",
+    16,
+    "Changes of the Hamiltonian of the linkage",
     note=_SEE + " Deviations of H from its start are shown for the classical GGL scheme, too: it moves away.",
-)  # fmt: skip
+)
 @house_style()
 def hamiltonian() -> tuple[Figure, list[Claim]]:
     result, classic = _linkage(), _linkage("ggl-classic")
@@ -265,11 +267,13 @@ def _pendulum(t: float) -> float:
 
 
 @figure(
-    "S001", 23, "Dissipated energy of the linkage with dampers",
+    "S001",
+    23,
+    "Dissipated energy of the linkage with dampers",
     note="For the step, see figure 22. In a single step, what is lost and what is dissipated differ by the O(h^2) by "
     "which the energy of a symplectic scheme of first order goes up and down. livens-em balances them to "
     "round-off.",
-)  # fmt: skip
+)
 @house_style()
 def dissipation() -> tuple[Figure, list[Claim]]:
     result, exact = _damped(), _damped("livens-em")

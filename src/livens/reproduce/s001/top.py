@@ -72,12 +72,14 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S001", 5, "Changes of the Hamiltonian of the top",
+    "S001",
+    5,
+    "Changes of the Hamiltonian of the top",
     note="Besides the increments of the variational integrator, the deviation of H from its start is shown for three "
     "schemes. The same one-step idea on the classical GGL equations gains energy until no step can be solved any "
     "more; symplectic Euler, whose velocities do not satisfy the hidden constraints, is off by a constant amount "
     "from its first step on.",
-)  # fmt: skip
+)
 @house_style()
 def hamiltonian() -> tuple[Figure, list[Claim]]:
     result = _top()

@@ -132,14 +132,17 @@ def _limit_claims(light: str, distances: Mapping[str, np.ndarray]) -> list[Claim
         claims += [
             between(
                 f"{PAIRS[scheme]}: the distance falls with the mass (power, from {largest:g} to 1e-14 kg)",
-                power, 0.9, 1.1,
+                power,
+                0.9,
+                1.1,
             ),
             below("until it is round-off: largest for masses up to 1e-20 kg.", float(values[10:].max()), 1e-11),
             Claim(
                 f"{PAIRS[scheme]} gives the run without mass to the last bit if the mass is small enough.",
-                f"from {same:g} kg down" if same else "not", bool(same),
+                f"from {same:g} kg down" if same else "not",
+                bool(same),
             ),
-        ]  # fmt: skip
+        ]
     return claims
 
 
@@ -154,8 +157,9 @@ def _constraint_claims(light: str, left: Mapping[str, np.ndarray]) -> list[Claim
     masses = (*_MASSES, 0.0)
     worst = {
         (s, name): max(float(np.abs(_pendulum(s, light, m).observe(name)).mean()) for m in masses if m <= 1e-4)
-        for s in (_M, _GGL) for name in ("constraint", "velocity_constraint")
-    }  # fmt: skip
+        for s in (_M, _GGL)
+        for name in ("constraint", "velocity_constraint")
+    }
     claims = [
         below("Mean violation of constraints, up to 1e-4 kg: M-PRK", worst[_M, "constraint"], 1e-10, "m^2"),
         below("and M-PRK-GGL, the better one.", worst[_GGL, "constraint"], ROUNDINGS * _EPS, "m^2"),
@@ -197,22 +201,26 @@ _NOTE = (
 
 
 @figure(
-    "S002", 13, "A double pendulum whose first mass vanishes",
+    "S002",
+    13,
+    "A double pendulum whose first mass vanishes",
     note=_NOTE + " J-PRK needs small steps, and not because of an error: between rods under tension a light first mass "
     "is a stiff oscillator, and Lobatto IIIA-IIIB is, like the Stoermer-Verlet method it generalises, stable for h "
     "omega of a few units only. As the mass vanishes the viscosity bounds the rate, to 4e3 1/s here: the step need not "
     "get smaller than 5e-4 s. What gets lost is the velocity at the end of a step, which is the error of the last "
     "force over the mass: J-PRK is right in q and p, not in v. See docs/reproduce.md.",
-)  # fmt: skip
+)
 @house_style()
 def first_mass() -> tuple[Figure, list[Claim]]:
     return _drawn("m1")
 
 
 @figure(
-    "S002", 14, "A double pendulum whose second mass vanishes",
+    "S002",
+    14,
+    "A double pendulum whose second mass vanishes",
     note=_NOTE + " The light mass at the end trails along its rod. For J-PRK see figure 13.",
-)  # fmt: skip
+)
 @house_style()
 def second_mass() -> tuple[Figure, list[Claim]]:
     return _drawn("m2")

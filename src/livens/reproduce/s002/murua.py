@@ -37,13 +37,15 @@ def predicted(result: Result) -> np.ndarray:
 
 
 @figure(
-    "S002", 9, "Changes of the energy of a pendulum by Murua's method, predicted and found",
+    "S002",
+    9,
+    "Changes of the energy of a pendulum by Murua's method, predicted and found",
     note="(6.15) is taken with a minus, as it follows with the force -G^T lam; as printed, predicted and found changes "
     "would have opposite signs. Ours differ by round-off instead of 1e-9. Panel (d), with three stages, shows the "
     "equations of a step at what Newton's method starts from: the naive guess of the document (everything as at the "
     "beginning of the step), and ours, extrapolated from the steps before. The document found that a better guess "
     "does not pay; ours saves corrections, because they stop at round-off and not at a tolerance.",
-)  # fmt: skip
+)
 @house_style()
 def defect() -> tuple[Figure, list[Claim]]:
     result = _pendulum()
@@ -81,13 +83,15 @@ def defect() -> tuple[Figure, list[Claim]]:
         ),
         below(
             "A better guess makes the equations smaller (largest ratio to the naive one).",
-            float((ours[late] / naive[late]).max()), 0.1,
+            float((ours[late] / naive[late]).max()),
+            0.1,
         ),
         below(
             "Unlike in the document it saves corrections (mean, less that with the naive guess).",
-            float(corrections[1] - corrections[0]), -0.3,
+            float(corrections[1] - corrections[0]),
+            -0.3,
         ),
-    ]  # fmt: skip
+    ]
     return picture, claims
 
 

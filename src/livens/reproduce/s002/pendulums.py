@@ -73,14 +73,16 @@ def paths() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S002", 11, "Total energy of the pendulums",
+    "S002",
+    11,
+    "Total energy of the pendulums",
     note="Published: a slow linear increase (a) or decrease (c) for M-PRK, and a slight decrease of the mean for "
     "J-PRK (a), put down to numerical errors. So it is: with equations solved to round-off instead of 1e-8 there is "
     "none of it. The energy of the simple pendulum, an integrable system, swings within what the order of these "
     "symmetric methods allows; what is left of a trend in M-PRK and M-PRK-GGL is the rounding of some 1e-15 J per "
     "step. On the double pendulum, which is chaotic, M-PRK-GGL wanders unsystematically, as published, and M-PRK "
     "comes back after every swing.",
-)  # fmt: skip
+)
 @house_style()
 def energies() -> tuple[Figure, list[Claim]]:
     simples, doubles = ({scheme: of(scheme) for scheme in PAIRS} for of in (simple, double))
@@ -146,11 +148,13 @@ def _shares(axes: Axes, result: Result) -> None:
 
 
 @figure(
-    "S002", 12, "Constraints of the double pendulum",
+    "S002",
+    12,
+    "Constraints of the double pendulum",
     note="The document adds u1 = 10 to the start, a velocity along the first rod, which its constraint does not "
     "allow. Here it is across the rod. Neither step nor end are given: 0.01 s and 20 s are ours. M-PRK-GGL and J-PRK, "
     "published with 1e-9 and 1e-11, satisfy the constraints to round-off if the equations are solved to round-off.",
-)  # fmt: skip
+)
 @house_style()
 def constraints() -> tuple[Figure, list[Claim]]:
     results = {scheme: whirled(scheme) for scheme in PAIRS}
@@ -175,14 +179,19 @@ def constraints() -> tuple[Figure, list[Claim]]:
         above("M-PRK drifts off the constraints: at the end", float(g[_M][-1].max()), 1e-9, "m^2"),
         above(
             "more than in the first tenth of the run (ratio).",
-            float(g[_M].max() / g[_M][: len(g[_M]) // 10].max()), 2,
+            float(g[_M].max() / g[_M][: len(g[_M]) // 10].max()),
+            2,
         ),
         below("M-PRK-GGL does not drift: round-off.", float(g[_GGL].max()), ends[_GGL], "m^2"),
         below("Nor does J-PRK.", float(g[_J].max()), ends[_J], "m^2"),
         *(
-            below(f"{PAIRS[scheme]}: velocities are on the constraints to round-off.",
-                  float(hidden[scheme].max()), hidden_end, "m^2/s")
+            below(
+                f"{PAIRS[scheme]}: velocities are on the constraints to round-off.",
+                float(hidden[scheme].max()),
+                hidden_end,
+                "m^2/s",
+            )
             for scheme in PAIRS
         ),
-    ]  # fmt: skip
+    ]
     return panels.said(picture, results[_M], "and two others"), claims

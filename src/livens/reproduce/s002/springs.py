@@ -62,11 +62,13 @@ def _as_predicted(result: Result, H: np.ndarray, until: int) -> Claim:
 
 
 @figure(
-    "S002", 4, "Energy conservation",
+    "S002",
+    4,
+    "Energy conservation",
     note="With 2 k2 in (7.3) and (7.4), as printed, H as printed would not be conserved by the motion itself; with k2, "
     "its derivative, it is. The tolerance of 1e-5 of the document is one for the solution of the equations of a step; "
     "ours are solved to round-off.",
-)  # fmt: skip
+)
 @house_style()
 def energy() -> tuple[Figure, list[Claim]]:
     results = {scheme: _masses(scheme, 0.1) for scheme in METHODS}
@@ -85,19 +87,23 @@ def energy() -> tuple[Figure, list[Claim]]:
         _kept(results[_GAUSS], H[_GAUSS]),
         below(
             "Lobatto IIIC loses energy in every step of 0.1 s (largest change of one).",
-            float(np.diff(lost)[results[_LOBATTO].step_size[1:] > 0.09].max()), -1e-6, "J",
+            float(np.diff(lost)[results[_LOBATTO].step_size[1:] > 0.09].max()),
+            -1e-6,
+            "J",
         ),
         between("Its loss over the run is slight (relative).", float(1 - lost[-1] / lost[0]), 1e-4, 0.1),
         _as_predicted(results[_LOBATTO], lost, len(lost) - 1),
-    ]  # fmt: skip
+    ]
     return panels.said(picture, results[_GAUSS], "steps up to 0.1 s"), claims
 
 
 @figure(
-    "S002", 5, "Energy conservation with large steps",
+    "S002",
+    5,
+    "Energy conservation with large steps",
     note="Steps grow by a quarter after every third one, up to 5 s. It is not said how the published ones grew. Their "
     "drop at 1.25 s fits k2: with 2 k2 in the forces a tenth would be lost from 0.93 s on.",
-)  # fmt: skip
+)
 @house_style()
 def large_steps() -> tuple[Figure, list[Claim]]:
     results = {scheme: _masses(scheme, 5.0) for scheme in METHODS}
@@ -120,10 +126,13 @@ def large_steps() -> tuple[Figure, list[Claim]]:
         below("The energy of Lobatto IIIC goes to zero (relative).", float(lost[-1] / lost[0]), 1e-12),
         between(
             "The drop sets in at h = 1.25 s (first step that takes a tenth of the energy, to within one growth).",
-            float(lobatto.step_size[dropped]), 1.0, 1.5625, "s",
+            float(lobatto.step_size[dropped]),
+            1.0,
+            1.5625,
+            "s",
         ),
         _as_predicted(lobatto, lost, int(np.argmax(lost < 1e-6 * lost[0]))),
-    ]  # fmt: skip
+    ]
     return panels.said(picture, lobatto, "steps up to 5 s, and gauss-3"), claims
 
 

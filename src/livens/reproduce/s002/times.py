@@ -49,7 +49,9 @@ def seconds(name: str, options: tuple[tuple[str, Any], ...], t_end: float, schem
 
 
 @figure(
-    "S002", "times", "Computation times, published and ours",
+    "S002",
+    "times",
+    "Computation times, published and ours",
     note="Times depend on the machine: they are shown, not judged. Published are those of a laptop, with Python. "
     "Ours are those of all steps, the shortest of some runs. The equations are derived and compiled before, once, and "
     "kept: half a second to two seconds the first time, then a quarter of a second. "
@@ -57,7 +59,7 @@ def seconds(name: str, options: tuple[tuple[str, Any], ...], t_end: float, schem
     "be tested with the same setup, though in half the time of J-PRK and a quarter of that of M-PRK; whatever was "
     "shorter there is not said, and ours is the whole run. The end of the last run is not given: at the published cost "
     "per step of the energy runs its times are those of 1700 to 2400 steps, so ours has 2000.",
-)  # fmt: skip
+)
 @house_style()
 def times() -> tuple[Figure, list[Claim]]:
     found = np.array([[seconds(*row[1:4], scheme) for scheme in PAIRS] for row in TABLE])

@@ -52,9 +52,7 @@ def _exact() -> np.ndarray:
 
 def _distances(scheme: str, limit: str, way: str) -> np.ndarray:
     """For every mass, those of the four variables from the run without mass."""
-    return np.array(
-        [relative_distances(_motion(scheme, m2, way), _motion(limit, 0.0, way)) for m2 in _MASSES]
-    )  # fmt: skip
+    return np.array([relative_distances(_motion(scheme, m2, way), _motion(limit, 0.0, way)) for m2 in _MASSES])
 
 
 def _drawn(axes: Axes, scheme: str, limit: str) -> None:
@@ -62,16 +60,23 @@ def _drawn(axes: Axes, scheme: str, limit: str) -> None:
         values = _distances(scheme, limit, way).mean(axis=1)
         shown = values > 0
         axes.loglog(
-            np.array(_MASSES)[shown], values[shown], color=PALETTE[i], marker="os"[i], markersize=3, linewidth=0.8,
+            np.array(_MASSES)[shown],
+            values[shown],
+            color=PALETTE[i],
+            marker="os"[i],
+            markersize=3,
+            linewidth=0.8,
             label=words,
-        )  # fmt: skip
+        )
     axes.set_title(f"{METHODS[scheme]}, from {METHODS[limit]} with $m_2$ = 0", pad=16, color=GREY)
     axes.set_ylabel(r"$\delta$")
     legend(axes)
 
 
 @figure(
-    "S002", 8, "A mass that vanishes, against none",
+    "S002",
+    8,
+    "A mass that vanishes, against none",
     note="The start is consistent with (7.9) as it follows from H: v2 = 4.275e4; the printed 3.55e4 solves it with 2 "
     "k2. In the document Gauss' method with small masses comes close to Lobatto IIIC without mass, and not to itself "
     "without mass. That is not so: both have the same limit, and Gauss without mass is the one nearer to the exact "
@@ -81,7 +86,7 @@ def _drawn(axes: Axes, scheme: str, limit: str) -> None:
     "1.4e-4: for a while Gauss is far from everything, itself with another mass included. From 1e-13 to 1e-18 kg "
     "roundings of v2 are hardly damped by Gauss' method, R(-h d2/m2) being near -1: an error of 1e-4 remains in v2, "
     "and steps get small. All runs end, for all masses down to 1e-40 kg.",
-)  # fmt: skip
+)
 @house_style()
 def vanishing_mass() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 4.8)
@@ -90,8 +95,15 @@ def vanishing_mass() -> tuple[Figure, list[Claim]]:
     own = _distances(_LOBATTO, _LOBATTO, "controlled")
     for i, name in enumerate(_VARIABLES):
         shown = own[:, i] > 0
-        b.loglog(np.array(_MASSES)[shown], own[shown, i], color=PALETTE[i], marker="osD^"[i], markersize=3,
-                 linewidth=0.8, label=name)  # fmt: skip
+        b.loglog(
+            np.array(_MASSES)[shown],
+            own[shown, i],
+            color=PALETTE[i],
+            marker="osD^"[i],
+            markersize=3,
+            linewidth=0.8,
+            label=name,
+        )
     b.set_title("Lobatto IIIC, every variable, controlled steps", pad=16, color=GREY)
     b.set_ylabel(r"$\delta_y$")
     legend(b)
@@ -114,24 +126,29 @@ def _limit_claims(own: np.ndarray) -> list[Claim]:
         Claim(
             "Every run ends, for all masses from 1 to 1e-40 and for none (in the document, none of Lobatto IIIC "
             "from 1e-20 on).",
-            f"{count} of {len(finished)}", count == len(finished),
+            f"{count} of {len(finished)}",
+            count == len(finished),
         ),
         between(
             f"The distance of Lobatto IIIC to its limit falls with the mass (power, from {window[0]:g} to "
             f"{window[-1]:g} kg).",
-            rate(_MASSES, total, lambda m2: 1e-12 <= m2 <= 1e-6), 0.9, 1.1,
+            rate(_MASSES, total, lambda m2: 1e-12 <= m2 <= 1e-6),
+            0.9,
+            1.1,
         ),
         below("It ends at round-off: largest distance for masses up to 1e-20 kg.", float(total[10:].max()), 1e-10),
         above(
             "v2 is the main cause of it, down to 1e-4 kg (smallest ratio to the next);",
-            float((own[:3, 3] / own[:3, :3].max(axis=1)).min()), 2,
+            float((own[:3, 3] / own[:3, :3].max(axis=1)).min()),
+            2,
         ),
         below(
             "from 1e-6 to 1e-14 kg v1 is as far away (largest difference, relative to v2).",
-            float(np.abs(own[3:8, 2] / own[3:8, 3] - 1).max()), 0.5,
+            float(np.abs(own[3:8, 2] / own[3:8, 3] - 1).max()),
+            0.5,
         ),
         below("With controlled steps Gauss has its own limit too (1e-20 kg and less).", float(gauss[10:].max()), 1e-7),
-    ]  # fmt: skip
+    ]
 
 
 def _gauss_claims() -> list[Claim]:
@@ -147,9 +164,10 @@ def _gauss_claims() -> list[Claim]:
         above("With steps of 0.01 s, Gauss does not come to Lobatto IIIC (1e-10 kg and less),", float(far.min()), 0.1),
         below(
             "because the error of v2 from the initial layer falls by the factor R(-200) = -0.887 per step (deviation).",
-            float(np.abs(decay[2:] / decay[1:-1] / R - 1).max()), 1e-6,
+            float(np.abs(decay[2:] / decay[1:-1] / R - 1).max()),
+            1e-6,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _equal_errors() -> np.ndarray:

@@ -31,7 +31,7 @@ def _billiard(method: str, eps: float) -> Result:
 
 
 def _speeds(v: np.ndarray) -> np.ndarray:
-    """One for every ball."""
+    """The speed of every ball."""
     return np.asarray(np.hypot(*v.reshape(4, 2).T))
 
 
@@ -60,18 +60,22 @@ def path() -> tuple[Figure, list[Claim]]:
         below("ball 4 has all the speed (difference to sqrt 2).", abs(float(speeds[3]) - 2**0.5), 1e-6, "m/s"),
         above(
             "All four have moved (least way).",
-            float(min(np.hypot(*np.ptp(result.q[:, 2 * i : 2 * i + 2], axis=0)) for i in range(4))), 0.01, "m",
+            float(min(np.hypot(*np.ptp(result.q[:, 2 * i : 2 * i + 2], axis=0)) for i in range(4))),
+            0.01,
+            "m",
         ),
-    ]  # fmt: skip
+    ]
     return headed(picture, "billiard, from circles to dashed circles, t = 2 s"), claims
 
 
 @figure(
-    "S003", "II.6", "Errors against the density of steps, billiard",
+    "S003",
+    "II.6",
+    "Errors against the density of steps, billiard",
     note=_NOTE + " In the paper met1 and met2 perform well compared with BDF. In ours all three are alike, and BDF is "
     "even ahead: up to a collision the motion is a straight line, which BDF follows in few steps, while the smoothed "
     "contacts keep met1 and met2 from taking steps longer than 0.01 s.",
-)  # fmt: skip
+)
 @house_style()
 def errors() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 3.4)

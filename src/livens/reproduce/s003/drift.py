@@ -39,7 +39,7 @@ class _Example:
         return adaptive(self.name, scheme, self.eps, times * self.t_end, (), self._g, 7 if times > 1 else 1)
 
     def symp(self, times: int = 1) -> Result:
-        """Over the horizon, or so many times as long."""
+        """Over the horizon, or over a multiple of it."""
         return self._run(self._symplectic, times)
 
     def symm(self, times: int = 1) -> Result:
@@ -85,9 +85,7 @@ class _Example:
         return claims
 
 
-_KEPLER = _Example(
-    "kepler", "sundman", "SYMP(T,V)", 0.02, 200 * np.pi, lambda q: np.linalg.norm(q, axis=1) ** -1.5
-)  # fmt: skip
+_KEPLER = _Example("kepler", "sundman", "SYMP(T,V)", 0.02, 200 * np.pi, lambda q: np.linalg.norm(q, axis=1) ** -1.5)
 
 
 def _saved(e: float) -> Claim:
@@ -128,11 +126,13 @@ _OSCILLATOR = _Example(
 
 
 @figure(
-    "S003", "III.2", "Energy errors for a non-reversible oscillator",
+    "S003",
+    "III.2",
+    "Energy errors for a non-reversible oscillator",
     note=_HORIZON.format("3600") + " Where the text says that log(Q/rho) of SYMP(T,V) drifts, it means that of SYMM: "
     "SYMP(T,V) has no rho. Over a hundred times the horizon SYMP(T,V) still does not drift, while the steps of SYMM "
     "have become so wrong that its density falls to zero, and the run ends.",
-)  # fmt: skip
+)
 @house_style()
 def oscillator() -> tuple[Figure, list[Claim]]:
     ratio = straight(_OSCILLATOR.symm(10).t, _deviation(_OSCILLATOR.symm(10)))
@@ -146,24 +146,32 @@ def oscillator() -> tuple[Figure, list[Claim]]:
         between("The drift is linear: in ten times as long the energy changes so many times as much.", ratio, 8, 12),
         Claim(
             "SYMM does not get to a hundred times the horizon.",
-            f"{broken.status} at {broken.t[-1] / _OSCILLATOR.t_end:.0f} times", broken.status == "failed",
+            f"{broken.status} at {broken.t[-1] / _OSCILLATOR.t_end:.0f} times",
+            broken.status == "failed",
         ),
-    ]  # fmt: skip
+    ]
     return _OSCILLATOR.drawn(), claims
 
 
 _PERTURBED = _Example(
-    "non-reversible-oscillator", "sundman-doubled", "SYMP(q)", 0.2, 3600.0, lambda q: np.sqrt(_walls(q)),
+    "non-reversible-oscillator",
+    "sundman-doubled",
+    "SYMP(q)",
+    0.2,
+    3600.0,
+    lambda q: np.sqrt(_walls(q)),
     scaling.written(lambda q: (1 / q[0] ** 2 + 1 / (q[0] - 10) ** 2) ** -0.5),
-)  # fmt: skip
+)
 
 
 @figure(
-    "S003", "III.3", "Energy errors for a non-reversible oscillator, scaled by the walls alone",
+    "S003",
+    "III.3",
+    "Energy errors for a non-reversible oscillator, scaled by the walls alone",
     note=_HORIZON.format("3600") + " G as printed is large near the walls: it is the square of the density of steps Q. "
     "The scaling is its power -1/2, as in example 2. F01 and F10 need the energy H0 of the start, and each E goes "
     "round the F of its own pair. SYMP(q) is chaotic for a step of 0.25 already, in the paper for 0.3.",
-)  # fmt: skip
+)
 @house_style()
 def perturbed() -> tuple[Figure, list[Claim]]:
     claims = [*_PERTURBED.conserving(), *_PERTURBED.drifting()]
@@ -175,18 +183,24 @@ def perturbed() -> tuple[Figure, list[Claim]]:
 
 
 _MAGNET = _Example(
-    "magnetic-pendulum", "sundman", "SYMP(T,V)", 0.001, 73.0,
+    "magnetic-pendulum",
+    "sundman",
+    "SYMP(T,V)",
+    0.001,
+    73.0,
     lambda q: np.sqrt(1 - np.cos(q[:, 0]) + 0.1 / (np.cos(q[:, 0]) ** 2 + (1.05 - np.sin(q[:, 0])) ** 2)),
-)  # fmt: skip
+)
 
 
 @figure(
-    "S003", "III.4", "Energy errors for a pendulum beside a magnet",
+    "S003",
+    "III.4",
+    "Energy errors for a pendulum beside a magnet",
     note=_HORIZON.format("73") + " V as printed is -0.95 at the lowest point, where V^(-1/2) does not exist. With the "
     "energy of gravitation counted from there, g (1 - cos q), V is positive everywhere. The energy of SYMM "
     "falls, until after three times the horizon nothing is left of the 1/8 that brings the pendulum past the magnet. "
     "It turns round, and from then on energy rises as fast as it fell: the method is reversible.",
-)  # fmt: skip
+)
 @house_style()
 def magnet() -> tuple[Figure, list[Claim]]:
     symm = _MAGNET.symm(10)

@@ -48,9 +48,7 @@ def _other_order(scheme: str) -> float:
     system = problems.load("euler-top", I=inertia).system
     start = [np.cos(_ANGLE), 0.0, np.sin(_ANGLE)]
     scaled = scaling.speed(0.01) if scheme.endswith("-g") else None
-    result = simulate(
-        system, x0=start, scheme=scheme, h=_STEPS[scheme], t_end=_T_END, scaling=scaled, progress=False
-    )  # fmt: skip
+    result = simulate(system, x0=start, scheme=scheme, h=_STEPS[scheme], t_end=_T_END, scaling=scaled, progress=False)
     return float(np.abs(_errors(result, inertia)[1]).max())
 
 
@@ -68,9 +66,12 @@ def _closed(result: Result) -> float:
 
 
 @figure(
-    "S003", "IV.1", "Solutions in time and in fictive time", quick=True,
+    "S003",
+    "IV.1",
+    "Solutions in time and in fictive time",
+    quick=True,
     note="The partial flow of M, T_i, G_2 leaves xi as it is; the 0 printed for it would stop the clock.",
-)  # fmt: skip
+)
 @house_style()
 def solutions() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 3.8)
@@ -81,9 +82,14 @@ def solutions() -> tuple[Figure, list[Claim]]:
         where = result.t if scheme == "nambu-t" else result.fictive_time
         for i in range(3):
             axes.plot(
-                where[rounds], result.x[rounds, i], color=PALETTE[i], marker=".", markersize=2, linewidth=0.7,
+                where[rounds],
+                result.x[rounds, i],
+                color=PALETTE[i],
+                marker=".",
+                markersize=2,
+                linewidth=0.7,
                 label=f"$x_{i + 1}$",
-            )  # fmt: skip
+            )
         axes.set_xlabel(label)
         axes.set_ylabel("$x$")
         legend(axes)
@@ -95,7 +101,7 @@ def solutions() -> tuple[Figure, list[Claim]]:
     claims = [
         between("Adaptive steps are as long in the mean.", mean, 0.147, 0.153, "s"),
         ranked("In fictive time the solution is smoother (largest change of x in one step).", ways),
-    ]  # fmt: skip
+    ]
     for scheme in _STEPS:
         long = _top(scheme, 1.0, 100 * _T_END)
         text = (
@@ -106,12 +112,15 @@ def solutions() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S003", "IV.2", "Errors of the Hamiltonians, with equal and adaptive steps", quick=True,
+    "S003",
+    "IV.2",
+    "Errors of the Hamiltonians, with equal and adaptive steps",
+    quick=True,
     note="The paper says that errors are significantly smaller with adaptive steps. So it is for straight lines (M, "
     "T). For rotations in the printed order T1, T2, T3 it is not: there the error of T is larger with adaptive steps, "
     "by the same factor for all steps. In the order T2, T1, T3 it is smaller, and both errors are larger than in the "
     "printed order.",
-)  # fmt: skip
+)
 @house_style()
 def hamiltonians() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 4.4)
@@ -137,14 +146,20 @@ def _error_claims() -> list[Claim]:
     claims = [
         between("M, T: the error of M with equal steps over that with adaptive ones.", M / M_g, 2, 10),
         between("M, T: the same for T.", T / T_g, 2, 10),
-        between("T in the printed order T1, T2, T3: the same, not smaller but larger with adaptive steps.",
-                float(ratios[0]), 0.5, 0.8),
+        between(
+            "T in the printed order T1, T2, T3: the same, not smaller but larger with adaptive steps.",
+            float(ratios[0]),
+            0.5,
+            0.8,
+        ),
         below("How much this ratio changes with steps 2, 4 and 8 times shorter.", float(np.ptp(ratios)), 0.1),
         between("T in the order T2, T1, T3: the same.", _other_order("nambu-t") / _other_order("nambu-t-g"), 1.5, 10),
         *(below(f"{scheme} conserves M.", _worst(scheme)[0], most) for scheme in ("nambu-t", "nambu-t-g")),
-        *(of_order(f"The error of T with {scheme} is O(h^2).", 2, [_H * half for half in halves], rotations[scheme])
-          for scheme in rotations),
-    ]  # fmt: skip
+        *(
+            of_order(f"The error of T with {scheme} is O(h^2).", 2, [_H * half for half in halves], rotations[scheme])
+            for scheme in rotations
+        ),
+    ]
     for scheme in _STEPS:
         long = _top(scheme, 1.0, 10 * _T_END)
         claims.append(steady(f"T does not drift with {scheme}, over ten times the time.", long.t, _errors(long)[1]))

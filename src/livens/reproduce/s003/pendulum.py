@@ -48,9 +48,12 @@ def _modified(result: Result) -> np.ndarray:
 
 
 @figure(
-    "S003", "1.1", "Position of a pendulum, by a general-purpose and by a geometric integrator", quick=True,
+    "S003",
+    "1.1",
+    "Position of a pendulum, by a general-purpose and by a geometric integrator",
+    quick=True,
     note="The step is taken from 2.9.6. The horizontal position is drawn against time, with the exact one in grey.",
-)  # fmt: skip
+)
 @house_style()
 def position() -> tuple[Figure, list[Claim]]:
     picture, *both = panels.two()

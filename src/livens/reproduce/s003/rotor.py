@@ -82,12 +82,19 @@ def _claims(methods: dict[str, str], results: dict[str, Result]) -> list[Claim]:
     for scheme, words in _GEOMETRIC.items():
         found = results[scheme]
         claims += [
-            below(f"With the {words}, beats go down to almost nothing (smallest amplitude over largest).",
-                  _contrast(found), 0.1),
-            between("They are as high as they should be (over the exact height),",
-                    float(np.abs(found.q[:, 0]).max() / largest), 0.8, 1.2),
+            below(
+                f"With the {words}, beats go down to almost nothing (smallest amplitude over largest).",
+                _contrast(found),
+                0.1,
+            ),
+            between(
+                "They are as high as they should be (over the exact height),",
+                float(np.abs(found.q[:, 0]).max() / largest),
+                0.8,
+                1.2,
+            ),
             between("and as long (over the exact length).", _beat(found) / _BEAT, 0.8, 1.2),
-        ]  # fmt: skip
+        ]
     for scheme in list(methods)[2:]:
         text = f"With {methods[scheme]} they do not go down (smallest amplitude over largest)."
         claims.append(above(text, _contrast(results[scheme]), 0.1))

@@ -48,11 +48,14 @@ def exact_pair(t: np.ndarray) -> np.ndarray:
 
 
 @figure(
-    "S003", "V.3", "Two oscillators", quick=True,
+    "S003",
+    "V.3",
+    "Two oscillators",
+    quick=True,
     note="The horizon is not legible; ours is 20 s. The frequencies in the text are not those of the equations: the "
     "slow one is sqrt(1/2)/(2 pi) = 0.11 Hz; what the stiff spring does, with its damper, is no oscillation but a "
     "decay with the rates 11 and 189 1/s. For this linear problem both forms of the theta method are one.",
-)  # fmt: skip
+)
 @house_style()
 def oscillators() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 5.4)
@@ -89,12 +92,19 @@ def _pair_claims() -> list[Claim]:
         ranked("The proposed method is the most accurate (largest error of positions).", errors),
         between("It keeps the amplitude (over the exact one, last period),", late["proposed"] / height, 0.9, 1.1),
         below("theta = 0.8 does not.", late["theta = 0.8"] / height, 0.5),
-        below("It damps the stiff mode (distance of the masses at the end, less that of the exact motion),",
-              abs(stiff["proposed"] - exact), 1e-3, "m"),
-        above("theta = 1/2 has not yet damped it (over that of the proposed one).",
-              abs(stiff["theta = 1/2"] - exact) / abs(stiff["proposed"] - exact), 10.0),
+        below(
+            "It damps the stiff mode (distance of the masses at the end, less that of the exact motion),",
+            abs(stiff["proposed"] - exact),
+            1e-3,
+            "m",
+        ),
+        above(
+            "theta = 1/2 has not yet damped it (over that of the proposed one).",
+            abs(stiff["theta = 1/2"] - exact) / abs(stiff["proposed"] - exact),
+            10.0,
+        ),
         ranked("Evaluations of A in a step.", {"proposed": counts["proposed"], "theta = 1/2": counts["theta = 1/2"]}),
-    ]  # fmt: skip
+    ]
 
 
 # -- a pendulum on a stiff spring -------------------------------------------------------------------------------------
@@ -120,11 +130,13 @@ def _length(q: np.ndarray) -> np.ndarray:
 
 
 @figure(
-    "S003", "V.4", "Error of a pendulum on a stiff spring",
+    "S003",
+    "V.4",
+    "Error of a pendulum on a stiff spring",
     note="The horizon is not legible; ours is 10 s. Errors are those from the exact motion, which itself oscillates "
     "along the rod for ever: nothing in the equations damps it. theta = 1/2 is right not to damp this, the others "
     "filter it out.",
-)  # fmt: skip
+)
 @house_style()
 def pendulum_error() -> tuple[Figure, list[Claim]]:
     exact = _exact_swing()
@@ -146,9 +158,10 @@ def pendulum_error() -> tuple[Figure, list[Claim]]:
         above(
             "Its motion oscillates from step to step (mean second difference of q^x in the last half, over that of the "
             "proposed method).",
-            rough["theta = 1/2"] / rough["proposed"], 5.0,
+            rough["theta = 1/2"] / rough["proposed"],
+            5.0,
         ),
-    ]  # fmt: skip
+    ]
     return headed(picture, "pendulum-penalty, h = 0.01 s"), claims
 
 
@@ -157,9 +170,11 @@ def _roughness(x: np.ndarray) -> float:
 
 
 @figure(
-    "S003", "V.5", "Length of a pendulum on a stiff spring",
+    "S003",
+    "V.5",
+    "Length of a pendulum on a stiff spring",
     note="Drawn is |q| - 1, as in the caption; the text says |q|^2 - 1. See figure V.4 for what the exact motion does.",
-)  # fmt: skip
+)
 @house_style()
 def pendulum_length() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 4.2)
@@ -182,5 +197,5 @@ def pendulum_length() -> tuple[Figure, list[Claim]]:
         above("Nor does the exact motion.", exact, 5e-3, "m"),
         ranked("Newton's corrections in a step.", {n: counts[n] for n in ("proposed", "theta = 1/2")}),
         ranked("Evaluations of A in a step.", {n: evaluations[n] for n in ("proposed", "theta = 1/2")}),
-    ]  # fmt: skip
+    ]
     return headed(picture, "pendulum-penalty, h = 0.01 s"), claims

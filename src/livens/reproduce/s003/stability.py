@@ -61,9 +61,15 @@ def _steps(scheme: str, parameters: dict[str, np.ndarray]) -> np.ndarray:
     maps = np.zeros((_MANY, 2, 2))
     for i, (q0, p0) in enumerate(((1.0, 0.0), (0.0, 1.0))):
         result = simulate(
-            _oscillators(), np.full(_MANY, q0), p0=np.full(_MANY, p0), scheme=scheme, h=1.0, t_end=1.0,
-            parameters=parameters, progress=False,
-        )  # fmt: skip
+            _oscillators(),
+            np.full(_MANY, q0),
+            p0=np.full(_MANY, p0),
+            scheme=scheme,
+            h=1.0,
+            t_end=1.0,
+            parameters=parameters,
+            progress=False,
+        )
         maps[:, 0, i], maps[:, 1, i] = result.q[-1], result.p[-1]
     return maps
 
@@ -102,11 +108,13 @@ def _with_cheap(alpha: float, beta: float) -> np.ndarray:
 
 
 @figure(
-    "S003", "V.2", "Stability region of the semi-explicit scheme",
+    "S003",
+    "V.2",
+    "Stability region of the semi-explicit scheme",
     note="Eigenvalues are those of steps that the scheme really takes. In the proof of theorem 6 the "
     "left-hand side of (ii) is said to decrease with c_B and k_B. For small c_A and k_A it increases, but stays below "
     "2: the theorem holds.",
-)  # fmt: skip
+)
 @house_style()
 def regions() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 3.2)

@@ -74,11 +74,13 @@ def work(axes: Axes, rows: dict[str, np.ndarray], solid: str, dotted: str) -> No
 
 
 @figure(
-    "S003", "II.2", "Errors against the density of steps, two walls",
+    "S003",
+    "II.2",
+    "Errors against the density of steps, two walls",
     note=_SCALING + " met2 has no solution in some step for the longest of the paper's steps, 0.3. Its order 1 is seen "
     "below the paper's range of steps only; within, its errors fall faster than that. With tolerances above 1e-4 BDF "
     "gains energy without bounds (not all of it is drawn). Not limited to order 2, it is ahead at high accuracy.",
-)  # fmt: skip
+)
 @house_style()
 def errors() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 3.4)
@@ -107,9 +109,10 @@ def errors() -> tuple[Figure, list[Claim]]:
         ),
         below(
             "But BDF of orders up to 5, with the smallest tolerance: its error over that of met1.",
-            _against(unlimited, rows["met1"]), 1.0,
+            _against(unlimited, rows["met1"]),
+            1.0,
         ),
-    ]  # fmt: skip
+    ]
     return headed(picture, f"two-walls, t = {_T_END:g} s"), claims
 
 
@@ -125,10 +128,12 @@ def _against(code: np.ndarray, rows: np.ndarray) -> float:
 
 
 @figure(
-    "S003", "II.3", "Energy errors in time, two walls",
+    "S003",
+    "II.3",
+    "Energy errors in time, two walls",
     note="As in the paper, runs are those of the fifth level. The errors of met1 and met2 are those within a bounce, "
     "and gone after it; BDF has smaller ones in these 40 s, at twice as many steps, but they add up. " + _SCALING,
-)  # fmt: skip
+)
 @house_style()
 def energy() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 4.2)
@@ -157,10 +162,12 @@ def ratios(sizes: np.ndarray) -> float:
 
 
 @figure(
-    "S003", "II.4", "Steps, two walls",
+    "S003",
+    "II.4",
+    "Steps, two walls",
     note="As in the paper, runs are those of the fifth level, for which BDF takes twice as many steps as met1 and "
     "met2. " + _SCALING,
-)  # fmt: skip
+)
 @house_style()
 def steps() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 2.8)

@@ -22,7 +22,7 @@ def _ring(name: str = "closed-loop-bars", h: float = 0.1) -> Result:
 
 
 def _free(result: Result) -> np.ndarray:
-    """The rows after the load."""
+    """The rows after the load has gone."""
     return np.asarray(result.t > 1 - 1e-9)
 
 
@@ -49,13 +49,15 @@ def snapshots() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S004", 16, "Energy and angular momentum of the ring of bars",
+    "S004",
+    16,
+    "Energy and angular momentum of the ring of bars",
     note="The source says that angular momentum is conserved exactly after the load. With quaternions it is not: the "
     "force of a joint acts at the middle of a step, where the mean of two unit quaternions is shorter than one "
     "and the joint is therefore open by O(h^2). The two forces have different points of attack there, and their "
     "moment changes the angular momentum. On the scale of L itself this is not seen. With directors, in which "
     "joints are linear, the same scheme conserves it to round-off.",
-)  # fmt: skip
+)
 @house_style()
 def conserved() -> tuple[Figure, list[Claim]]:
     result, twin = _ring(), _ring("closed-loop-bars-directors")

@@ -97,13 +97,15 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S004", 9, "Cost with and without size reduction",
+    "S004",
+    9,
+    "Cost with and without size reduction",
     note="Times depend on the machine: they are drawn, not claimed. In the published figure, reduction nearly halves "
     "the cost, and the null space lowers it again. Here all three variants take one to two microseconds per step: the "
     "elimination is part of the compiled code, which finds most of the reduction by itself, so the number of unknowns "
     "says little. What the null space saves is Newton corrections. Steps begin at 0.0125 s: at 0.05 s the body turns "
     "by 1.5 rad in a step, and Newton's method fails for the variant without reduction at t = 4.25 s.",
-)  # fmt: skip
+)
 @house_style()
 def cost() -> tuple[Figure, list[Claim]]:
     picture, left, right = panels.two()

@@ -39,9 +39,12 @@ def pendulum() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S004", 4, "Increments of total and generalised energy of the spring pendulum", quick=True,
+    "S004",
+    4,
+    "Increments of total and generalised energy of the spring pendulum",
+    quick=True,
     note="The published curves were made with a wrong derivative of T: see figure 3.",
-)  # fmt: skip
+)
 @house_style()
 def pendulum_increments() -> tuple[Figure, list[Claim]]:
     picture, left, right = panels.two()

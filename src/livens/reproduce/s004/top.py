@@ -134,14 +134,16 @@ def centre_of_mass() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S004", 13, "Errors of four schemes for the heavy top at t = 0.1 s",
+    "S004",
+    13,
+    "Errors of four schemes for the heavy top at t = 0.1 s",
     note="The published figure has both Livens schemes ahead of both Hamiltonian ones. That is so if the midpoint "
     "rule of Hamilton's equations takes M_4^-1 from (139), which is the inverse of M_4 where |q| = 1 but not at "
     "the middle of a step, where q is shorter; here it is the curve 'MPH, (139)'. With the mass matrix inverted "
     "where it is evaluated, as hamilton-midpoint does, MPH has the same equations in (q, p) as MPL, because q_m "
     ". v_m = 0 makes the augmented term vanish: the two agree and are ahead of EML. Either way, MPH is ahead of "
     "EMH.",
-)  # fmt: skip
+)
 @house_style()
 def convergence() -> tuple[Figure, list[Claim]]:
     errors = {name: [_error(scheme, h) for h in _STEPS] for name, scheme in _SCHEMES.items()}

@@ -20,7 +20,7 @@ from livens.errors import InputError
 _ROUND_OFF = 1e-12
 
 
-def kept(A: np.ndarray) -> list[int]:
+def stages_with_slope(A: np.ndarray) -> list[int]:
     """The stages whose row and column are not zero. Lobatto IIIA lacks its first row, IIIB its last column."""
     full = np.abs(A) > _ROUND_OFF
     return [i for i in range(len(A)) if full[i].any() and full[:, i].any()]
@@ -30,7 +30,7 @@ class Relations:
     """Two methods, A on coordinates and `A_p` on momenta, with the same weights b and nodes c (S002 def. 6.1).
 
     ``Q_i = q0 + h sum_j a_ij V_j`` and ``P_i = p0 + h sum_j abar_ij F_j``. Unknown are ``D_i = (Q_i - q0)/h - r_i v0``
-    of the stages in `kept`, and ``V_i - v0`` of the others. The equations for momenta are solved for the forces::
+    of the stages in `with_mean`, and ``V_i - v0`` of the others. The equations for momenta are solved for the forces::
 
         sum_i W_ki (P_i - p0) = h F_k + h sum_l X_kl F_l           l: stages whose force no P_i of the others determines
         sum_i N_ki (P_i - p0) = 0                                  what is left if A_p is singular
@@ -43,7 +43,7 @@ class Relations:
         self.A, self.A_p, self.b, self.c, self.constant_mass = A, A_p, b, c, constant_mass
         self.s = len(b)
         self.reach = _clean(A.sum(axis=1))  # r_i: it is c_i but for some methods of two stages
-        self.with_mean, self.with_force = kept(A), kept(A_p)
+        self.with_mean, self.with_force = stages_with_slope(A), stages_with_slope(A_p)
         self.own = [i for i in range(self.s) if i not in self.with_mean]
         self.free = [i for i in range(self.s) if i not in self.with_force]
         for matrix, core in ((A, self.with_mean), (A_p, self.with_force)):
@@ -81,7 +81,7 @@ class Relations:
 
     @property
     def unknowns(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the unknowns."""
         own = [] if self.eliminated else self.own
         return (*(f"D{i + 1}" for i in self.with_mean), *(f"V{i + 1}" for i in own))
 

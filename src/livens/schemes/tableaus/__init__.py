@@ -25,7 +25,20 @@ from livens.schemes.tableaus.polynomials import Extrapolation, Interpolant
 from livens.schemes.tableaus.tableau import Pair, Tableau
 
 __all__ = [
-    "FAMILIES", "Extrapolation", "Interpolant", "Murua", "Pair", "Tableau", "gauss", "lobatto_iiia",
-    "lobatto_iiia_iiib", "lobatto_iiib", "lobatto_iiic", "lobatto_iiid", "lobatto_iiie", "murua", "radau_ia",
+    "FAMILIES",
+    "Extrapolation",
+    "Interpolant",
+    "Murua",
+    "Pair",
+    "Tableau",
+    "gauss",
+    "lobatto_iiia",
+    "lobatto_iiia_iiib",
+    "lobatto_iiib",
+    "lobatto_iiic",
+    "lobatto_iiid",
+    "lobatto_iiie",
+    "murua",
+    "radau_ia",
     "radau_iia",
-]  # fmt: skip
+]

@@ -91,8 +91,10 @@ def _determinant(M: np.ndarray) -> list[Fraction]:
     exact = [[Fraction(x) for x in row] for row in M.tolist()]
     coefficients, power = [Fraction(1)], [[Fraction(int(i == j)) for j in range(s)] for i in range(s)]
     for k in range(1, s + 1):
-        power = [[sum((a * b for a, b in zip(row, col, strict=True)), Fraction(0)) for col in zip(*power, strict=True)]
-                 for row in exact]  # fmt: skip
+        power = [
+            [sum((a * b for a, b in zip(row, col, strict=True)), Fraction(0)) for col in zip(*power, strict=True)]
+            for row in exact
+        ]
         coefficients.append(-sum((power[i][i] for i in range(s)), Fraction(0)) / k)
         for i in range(s):
             power[i][i] += coefficients[k]

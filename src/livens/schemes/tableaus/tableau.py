@@ -47,15 +47,15 @@ class Tableau:
         return len(self.b)
 
     def residual_b(self, k: int) -> float:
-        """Of the k-th part of B: see `livens.tableaus.conditions`."""
+        """The residual of the k-th part of B: see `livens.tableaus.conditions`."""
         return conditions.residual_b(k, self.c, self.b)
 
     def residual_c(self, k: int) -> float:
-        """Of the k-th part of C."""
+        """The residual of the k-th part of C."""
         return conditions.residual_c(k, self.c, self.A, self.c)
 
     def residual_d(self, k: int) -> float:
-        """Of the k-th part of D."""
+        """The residual of the k-th part of D."""
         return conditions.residual_d(k, self.c, self.A, self.b)
 
     @cached_property
@@ -166,7 +166,7 @@ class Pair:
 
     @property
     def symmetric(self) -> bool:
-        """Both methods are."""
+        """Whether both methods are symmetric."""
         return self.first.symmetric and self.second.symmetric
 
     @property
