@@ -25,7 +25,7 @@ NO_FORM = {
     "nambu-mt-g": "the state of a Nambu system is no phase space",
     "nambu-t": "the state of a Nambu system is no phase space",
     "nambu-t-g": "the state of a Nambu system is no phase space",
-    "sundman-doubled": "symplectic in the doubled phase space, which tests/test_adaptive.py looks at",
+    "sundman-doubled": "symplectic in the doubled phase space, which tests/claims/test_adaptive.py looks at",
 }
 
 

@@ -181,12 +181,14 @@ def shown_scenarios():
 
 
 def test_the_scenarios_of_the_documentation_run():
-    system, problem = shown_scenarios()
+    system, problem, changed_model = shown_scenarios()
     result = lv.scenario.parse(system).run()
     assert result.status == "complete" and result.summary.max_constraint < 1e-13
     assert np.abs(result.observe("energy_balance_defect")).max() < 1e-12
     assert result.supplied_energy[-1] != 0 and result.dissipated_energy[-1] > 0
     assert lv.scenario.parse(problem).run().status == "complete"
+    run = lv.scenario.parse(changed_model).run()
+    assert run.status == "complete" and run.facts.parameters["m2.mass"] == 5.5
 
 
 def test_the_documentation_names_every_function_and_field():
