@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from livens import schemes
+from livens.analysis.accuracy import affordable
 from livens.analysis.observables import expression, walk
 from livens.analysis.round_off import Rounding
 from livens.analysis.step_sizes import step_sizes
@@ -269,7 +270,7 @@ def _numbers(trend: Trend | None) -> tuple[float | None, float | None]:
     return (None, None) if trend is None else (trend.slope, trend.uncertainty)
 
 
-def as_object(result: Result) -> dict[str, Any]:
+def as_object(result: Result, *, accuracy: bool = True) -> dict[str, Any]:
     """The report as plain data: numbers that are not finite become None."""
     table = rows(result)
     facts = result.facts
@@ -283,6 +284,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "status": result.status,
         "steps": result.statistics.steps,
         "step_sizes": step_sizes(result),
+        **(affordable(result).as_object() if accuracy else {}),
         "as_promised": all(row.holds for row in table),
         "rows": [{**{key: plain(value) for key, value in vars(row).items()}, "holds": row.holds} for row in table],
     }

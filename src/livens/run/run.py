@@ -169,7 +169,7 @@ class Run:
         message = ""
         if last is not None and self._plan.control is None:
             message = f"the last step was shortened to {last.sizes[-1]:.6g}"
-        return self._recorder.finish(self._record("complete", message, checkpoint), self._plan.model)
+        return self._finished("complete", message, checkpoint)
 
     def _chunk(self) -> int:
         """How many steps the next chunk may have."""
@@ -223,8 +223,10 @@ class Run:
             self._events,
         )
 
-    def _finished(self, status: str, message: str) -> Result:
-        return self._recorder.finish(self._record(status, message), self._plan.model)
+    def _finished(self, status: str, message: str, checkpoint: Checkpoint | None = None) -> Result:
+        result = self._recorder.finish(self._record(status, message, checkpoint), self._plan.model)
+        result._scheme = self._plan.scheme
+        return result
 
     def _is_guard(self, occurrence: Occurrence) -> bool:
         return self._watch is not None and occurrence.name in self._watch.guards
