@@ -88,7 +88,7 @@ class Result:
         path: Path | None = None,
     ) -> None:
         self._arrays, self._system = arrays, system
-        #: The scheme as the run was given it; a file only has its name, which those of a user's own may not be found by.
+        #: The scheme as the run was given it; a file only has its name, by which a user's own may not be found.
         self._scheme: Scheme | None = None
         self.record, self.path = record, path
         self.facts: Facts = record.facts

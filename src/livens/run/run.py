@@ -148,6 +148,7 @@ class Run:
                 clock()
                 if stop is not None:
                     return self._stopped(stop)
+                self._check_energy()  # first: what fails after an explosion fails because of it
                 if steps.trouble is not None:
                     raise self._failure(steps.trouble)
                 if self._too_many_steps():
@@ -164,6 +165,7 @@ class Run:
         clock()
         if stop is not None:
             return self._stopped(stop)
+        self._check_energy()
         if last is not None and last.trouble is not None:
             raise self._failure(last.trouble)
         message = ""
@@ -254,6 +256,16 @@ class Run:
             f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
         )
         return IntegrationError(message, self._finished("failed", message))
+
+    def _check_energy(self) -> None:
+        """End a run that has exploded: what follows would be numbers without meaning."""
+        reason = self._extremes.exploded()
+        if reason:
+            message = (
+                f"the run exploded before t = {self._carry.t:.9g}: {reason}. Try a smaller step than "
+                f"h = {self._plan.h:g}, or a scheme that is stable for it"
+            )
+            raise IntegrationError(message, self._finished("failed", message))
 
     def _too_many_steps(self) -> bool:
         control, march = self._plan.control, self._march
