@@ -112,6 +112,7 @@ PUBLIC_PATHS = {
 }
 #: What later rooms attach to a `Result` when they are imported, which happens when it is first asked for.
 ACCESSORS = {
+    "accuracy": "analysis.accuracy",
     "observe": "analysis.observables",
     "plot": "plot",
     "problem": "scenario.saved",

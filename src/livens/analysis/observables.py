@@ -35,6 +35,8 @@ RECORDED = ("supplied_energy", "dissipated_energy", "multipliers", "step_size", 
 #: ``constraint_forces`` are ``G(q)^T lam`` with the multipliers of the step that ends there, in the balance of momentum
 #: ``p' = dL/dq - G^T lam + F``. ``energy_balance_defect`` is ``E - E_0 - supplied + dissipated`` with ``E = p.v - L``.
 NAMES = (*OBSERVABLES, *RECORDED, "constraint_forces", "energy_balance_defect")
+#: What reports compare with: how large energies are, and the speed, whatever the model calls them.
+MAGNITUDE, SPEED = "magnitude of energy", "largest velocity"
 #: Observables with one number per constraint or coordinate: one column each, also if there is but one.
 _COLUMNS = ("constraint", "velocity_constraint", "constraint_forces")
 #: A block of rows holds at most this many numbers.
@@ -88,6 +90,10 @@ def _named(model: Model, name: str) -> _Column:
         if name == "constraint_forces" and "multipliers" in model.layout:
             lam = ca.SX.sym("lam", len(model.constraint_names))
             columns = model.view.constraint_forces(lam)
+        elif name == MAGNITUDE:
+            columns = ca.SX(model.magnitude())
+        elif name == SPEED:
+            columns = ca.norm_inf(ca.vertcat(0, model.velocities()))
         else:
             columns = expression(model, name)
         width = columns.numel()

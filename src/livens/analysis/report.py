@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from livens.analysis.accuracy import affordable
+from livens.analysis.accuracy.estimate import NOT_RESOLVED, UNTIL
 from livens.analysis.step_sizes import fictive, step_sizes
 from livens.analysis.verdicts import NOT_AS_PROMISED, Row, rows
 from livens.results.result import Result
@@ -16,6 +18,8 @@ __all__ = ["Row", "print_report", "rows"]
 
 #: Where there is no terminal to ask, lines may be so long.
 _WIDTH = 140
+#: How the line on accuracy is printed: what is wrong is never to be overlooked.
+_STYLES = {NOT_RESOLVED: "bold red", UNTIL: "yellow"}
 #: More events than this are only counted.
 _EVENTS = 10
 
@@ -28,8 +32,11 @@ def console() -> Console:
     return wide if wide.is_terminal else Console(highlight=False, width=_WIDTH)
 
 
-def print_report(result: Result) -> list[Row]:
-    """Print what was run, what it cost and what was conserved; the rows of the table come back."""
+def print_report(result: Result, *, accuracy: bool = True) -> list[Row]:
+    """Print what was run, what it cost, how accurate it is and what was conserved; the rows of the table come back.
+
+    Companions that tell the accuracy take a few seconds at most; ``accuracy=False`` leaves them out.
+    """
     out = console()
     facts, statistics = result.facts, result.statistics
     steps = max(statistics.steps, 1)
@@ -51,6 +58,9 @@ def print_report(result: Result) -> list[Row]:
         out.print(f"{event.name} at t = {event.t:.9g}", markup=False)
     if len(result.events) > _EVENTS:
         out.print(f"... and {len(result.events) - _EVENTS} more events")
+    if accuracy:
+        estimate = affordable(result)
+        out.print(estimate.words(), style=_STYLES.get(estimate.verdict), markup=False)
     table = rows(result)
     out.print(as_table(table) if table else "the model says of nothing that it is conserved", markup=False)
     if result.path is not None:

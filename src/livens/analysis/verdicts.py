@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from livens import schemes
-from livens.analysis.observables import expression, walk
+from livens.analysis.accuracy import affordable
+from livens.analysis.observables import MAGNITUDE, SPEED, expression, reduce, walk
 from livens.analysis.round_off import Rounding
 from livens.analysis.step_sizes import step_sizes
 from livens.analysis.trend import Series, Trend
 from livens.errors import InputError
 from livens.models.model import Model
 from livens.results.result import MissingVariableError, Result
+from livens.run.extremes import energy_scale
 from livens.schemes.base import Scheme
 
 #: Observables that are to be zero, on the levels of positions and velocities.
@@ -78,17 +80,17 @@ def _measured(result: Result, system: Model) -> list[Row]:
         return []
     watched = {name: _Watched() for name in names}
     rounding = Rounding(system, names, result.parameter_vector)
-    kinetic = 0.0
+    scales = _Scales()
     parts = list(system.view.symbols)
-    moving = ["kinetic_energy"] if "kinetic_energy" in system.view.names else names[:1]
     work = ["supplied_energy", "dissipated_energy"] if _balanced(result) else []
-    for t, values in walk(result, [*names, *parts, *moving, *work]):
-        state = values[len(names) : len(names) + len(parts)]
+    for t, values in walk(result, [*names, *parts, MAGNITUDE, SPEED, *work]):
+        state, (magnitude, speed) = values[len(names) : len(names) + len(parts)], values[len(names) + len(parts) :][:2]
         supplied, dissipated = values[-2:] if work else (0.0, 0.0)
-        kinetic = max(kinetic, float(np.abs(values[len(names) + len(parts)]).max()))
+        scales.speed = _larger(scales.speed, speed)
         for name, value in zip(names, values, strict=False):
             if name == result.summary.energy:
                 value = value - supplied + dissipated  # what came in or went out is not drift
+                scales.look(value, np.abs(magnitude))
             elif name in CONSTRAINTS:
                 value = np.abs(value).max(axis=1)
             watched[name].look(t, value.reshape(len(t), -1))
@@ -96,11 +98,31 @@ def _measured(result: Result, system: Model) -> list[Row]:
     table = []
     for name in names:
         if name == result.summary.energy:
-            table += _energy_rows(result, watched[name], kinetic, rounding[name])
-            continue
-        maker = _constraint_row if name in CONSTRAINTS else _momentum_row
-        table.append(maker(result, name, watched[name], rounding[name]))
+            table += _energy_rows(result, watched[name], scales, rounding[name])
+        elif name in CONSTRAINTS:
+            table.append(_constraint_row(result, name, watched[name], rounding[name], scales.speed))
+        else:
+            table.append(_momentum_row(result, name, watched[name], rounding[name]))
     return table
+
+
+class _Scales:
+    """What deviations are relative to: the magnitude of the energy, and the largest velocity."""
+
+    def __init__(self) -> None:
+        self.speed = self._trusted = self._largest = 0.0
+        self._first: float | None = None
+
+    def look(self, energy: np.ndarray, magnitude: np.ndarray) -> None:
+        self._first = float(energy[0]) if self._first is None else self._first
+        with np.errstate(invalid="ignore"):
+            right = magnitude[np.abs(energy - self._first) <= 0.5 * magnitude]
+        self._trusted = max(self._trusted, float(right.max(initial=0.0)))
+        self._largest = _larger(self._largest, magnitude)
+
+    @property
+    def energy(self) -> float:
+        return energy_scale(self._first or 0.0, self._trusted, self._largest)
 
 
 def _balanced(result: Result) -> bool:
@@ -141,11 +163,10 @@ def _larger(old: float, values: np.ndarray) -> float:
     return new if not new <= old else old  # NaN stays
 
 
-def _energy_rows(result: Result, seen: _Watched, kinetic: float, rounding: float) -> list[Row]:
+def _energy_rows(result: Result, seen: _Watched, scales: _Scales, rounding: float) -> list[Row]:
     """Relative to the start, or to the largest kinetic energy where that is nearly zero."""
     name, summary = result.summary.energy, result.summary
-    start = float(seen.first[0])
-    scale = abs(start) if abs(start) > 1e-3 * kinetic else kinetic
+    start, scale = float(seen.first[0]), scales.energy
     relative, scale = scale > 0, scale or 1.0
     held = promised(result, name)
     words = name.replace("_", " ") + (" (balance)" if _balanced(result) and not result.system.conservative else "")
@@ -163,14 +184,17 @@ def _energy_rows(result: Result, seen: _Watched, kinetic: float, rounding: float
     ]
 
 
-def _constraint_row(result: Result, name: str, seen: _Watched, rounding: float) -> Row:
-    words = _constraint_words(name, bool(result.facts.algebraic))
-    noted = result.summary.max_constraint if name == "constraint" else result.summary.max_velocity_constraint
-    worst, held, trend = _worst(seen.size, noted), promised(result, name), seen.trend()
+def _constraint_row(result: Result, name: str, seen: _Watched, rounding: float, speed: float) -> Row:
+    """Those on positions as they are, the hidden ones relative to the largest velocity."""
+    words, hidden = _constraint_words(name, bool(result.facts.algebraic)), name == "velocity_constraint"
+    relative = hidden and 0 < speed < math.inf
+    scale = speed if relative else 1.0
+    noted = result.summary.max_velocity_constraint if hidden else result.summary.max_constraint
+    worst, held, trend = _worst(seen.size, noted) / scale, promised(result, name), _scaled(seen.trend(), scale)
     steps = _steps(result, seen)
     # these do not add up, but near singular positions they are amplified
-    verdict = _verdict(worst, 10 * _ROUNDINGS * rounding, held, trend, result, steps)
-    return Row(words, name, float(seen.first[0]), worst, False, *_numbers(trend), held, verdict)
+    verdict = _verdict(worst, 10 * _ROUNDINGS * rounding / scale, held, trend, result, steps)
+    return Row(words, name, float(seen.first[0]), worst, relative, *_numbers(trend), held, verdict)
 
 
 def _momentum_row(result: Result, name: str, seen: _Watched, rounding: float) -> Row:
@@ -198,8 +222,9 @@ def _noted(result: Result) -> list[Row]:
     if result.facts.constraint_names or algebraic:
         found.append((_constraint_words("constraint", algebraic), "constraint", summary.max_constraint, False))
     if result.facts.constraint_names or summary.max_velocity_constraint:
-        hidden = _constraint_words("velocity_constraint", algebraic)
-        found.append((hidden, "velocity_constraint", summary.max_velocity_constraint, False))
+        hidden, speed = _constraint_words("velocity_constraint", algebraic), _speed(result)
+        worst = summary.max_velocity_constraint / (speed or 1.0)
+        found.append((hidden, "velocity_constraint", worst, speed > 0))
     found += [(name.replace("_", " "), name, drift, True) for name, drift in summary.momentum_drift.items()]
     table = []
     for quantity, name, worst, relative in found:
@@ -209,6 +234,12 @@ def _noted(result: Result) -> list[Row]:
         verdict = STEPWISE if verdict == TOO_SHORT else verdict
         table.append(Row(quantity, name, None, worst, relative, None, None, held, verdict))
     return table
+
+
+def _speed(result: Result) -> float:
+    """The largest velocity of a run whose model is not known; 0 if it did not store any."""
+    speed = float(reduce(result, "v", "largest").max(initial=0.0)) if "v" in result.stored else 0.0
+    return speed if math.isfinite(speed) else 0.0
 
 
 def _verdict(worst: float, allowed: float, promised: bool, trend: Trend | None, result: Result, steps: int) -> str:
@@ -269,7 +300,7 @@ def _numbers(trend: Trend | None) -> tuple[float | None, float | None]:
     return (None, None) if trend is None else (trend.slope, trend.uncertainty)
 
 
-def as_object(result: Result) -> dict[str, Any]:
+def as_object(result: Result, *, accuracy: bool = True) -> dict[str, Any]:
     """The report as plain data: numbers that are not finite become None."""
     table = rows(result)
     facts = result.facts
@@ -283,6 +314,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "status": result.status,
         "steps": result.statistics.steps,
         "step_sizes": step_sizes(result),
+        **(affordable(result).as_object() if accuracy else {}),
         "as_promised": all(row.holds for row in table),
         "rows": [{**{key: plain(value) for key, value in vars(row).items()}, "holds": row.holds} for row in table],
     }

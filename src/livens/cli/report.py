@@ -17,8 +17,13 @@ def report(
     file: Annotated[Path, typer.Argument(help="A result file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; the exit code says it.")] = False,
+    accuracy: Annotated[
+        bool, typer.Option("--accuracy/--no-accuracy", help="Estimate the error from runs with other steps.")
+    ] = True,
 ) -> None:
-    """Say what a run conserved: start value, worst deviation over every step, drift, and a verdict.
+    """Say how accurate a run is and what it conserved: start value, worst deviation over every step, drift, verdict.
+
+    The error is estimated from the same run with other steps, if that takes a few seconds at most.
 
     Drifts are regressions over the stored rows, with a 95 % confidence interval. Exit code 1 if something that the
     scheme promises to conserve was not conserved to round-off.
@@ -31,11 +36,11 @@ def report(
 
     result = lv.load(file)
     if as_json:
-        found = as_object(result)
+        found = as_object(result, accuracy=accuracy)
         typer.echo(json.dumps(found))
         holds = bool(found["as_promised"])
     else:
-        table = rows(result) if quiet else print_report(result)
+        table = rows(result) if quiet else print_report(result, accuracy=accuracy)
         holds = all(row.holds for row in table)
     if not holds:
         raise typer.Exit(1)

@@ -44,8 +44,13 @@ def run(
     tier: Annotated[str | None, typer.Option(help="fused (native code, the default) or reference (slow).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; no file unless --out.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    accuracy: Annotated[
+        bool, typer.Option("--accuracy/--no-accuracy", help="Estimate the error from runs with other steps.")
+    ] = True,
 ) -> None:
-    """Simulate a ready problem or a scenario, keep the run in a file, and say what was conserved.
+    """Simulate a ready problem or a scenario, keep the run in a file, and say how accurate it is and what it conserved.
+
+    The error is estimated from the same run with other steps, if that takes a few seconds at most.
 
     With --tolerance, --smallest or --largest the size of steps is controlled, and --h is that of the first. A step
     that fails is then repeated with half its size; with --tolerance, sizes follow the estimated error.
@@ -86,11 +91,11 @@ def run(
         options |= {name: value for name, value in given.items() if value is not None}
         result = uninterrupted(lambda: lv.simulate(loaded, progress=progress, **options))
     if as_json:
-        typer.echo(json.dumps(as_object(result)))
+        typer.echo(json.dumps(as_object(result, accuracy)))
     elif not quiet:
         from livens.analysis.report import print_report
 
-        print_report(result)
+        print_report(result, accuracy=accuracy)
 
 
 def what_to_run(name: str, changes: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
@@ -133,8 +138,9 @@ def settings(items: list[str]) -> dict[str, Any]:
     return chosen
 
 
-def as_object(result: Result) -> dict[str, Any]:
-    """What ``--json`` prints. Drifts are relative; constraints are absolute. What is not finite is null."""
+def as_object(result: Result, accuracy: bool = True) -> dict[str, Any]:
+    """What ``--json`` prints. Errors and drifts are relative; constraints are absolute. What is not finite is null."""
+    from livens.analysis.accuracy import affordable
     from livens.analysis.step_sizes import step_sizes
     from livens.analysis.verdicts import plain
 
@@ -158,4 +164,6 @@ def as_object(result: Result) -> dict[str, Any]:
         "final": {name: result.last(name).tolist() for name in _FINAL if name in result.stored},
     }
     sizes = step_sizes(result)
+    estimate = affordable(result).as_object() if accuracy else {}
+    found |= estimate
     return {name: plain(value) for name, value in found.items()} | ({} if sizes is None else {"step_sizes": sizes})

@@ -14,12 +14,14 @@ def fold(
     last: np.ndarray,
     largest: np.ndarray,
     sizes: np.ndarray,
+    trusted: np.ndarray,
 ) -> None:
     """Take rows ``(energy, magnitude, |g|, |G v|, momenta...)`` into account.
 
     `exchanged` is the energy that came in less what went out. `first` is the first row of the run, ``last[0]`` the
     energy of the last row so far. `largest` are the largest drift and increment of the energy, magnitude, |g|, |G v|,
-    then drift and size of each momentum, which have `sizes` columns each.
+    then drift and size of each momentum, which have `sizes` columns each. ``trusted[0]`` is the largest magnitude while
+    the drift is less than half of it: that of a motion which does not just grow by its own error.
     """
     found = np.empty_like(largest)
     for s in range(table.shape[0]):
@@ -28,6 +30,8 @@ def fold(
         last[0] = energy
         for i in range(3):
             found[2 + i] = abs(table[s, 1 + i])
+        if found[0] <= 0.5 * found[2] and trusted[0] < found[2] < np.inf:
+            trusted[0] = found[2]
         column = 4
         for i in range(sizes.size):
             moved, size = 0.0, 0.0

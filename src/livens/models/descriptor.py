@@ -14,7 +14,7 @@ from livens.errors import InputError, suggestion
 from livens.expressions.layout import Layout
 from livens.expressions.numbers import vector
 from livens.expressions.probe import Probe
-from livens.models.model import InitialState, Model, Promising, View, only, serialized
+from livens.models.model import InitialState, Model, Promising, View, only, serialized, size_of_terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class DescriptorModel(Model):
 
     def magnitude(self) -> Any:
         stored = self.descriptor.stored
-        return 0.0 if stored is None else ca.fabs(stored)
+        return 0.0 if stored is None else size_of_terms(stored, self.descriptor.x)
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
         """By its name, or as one of the quadratic invariants that a scheme promises, if it is quadratic in x.

@@ -154,6 +154,10 @@ class Model:
         """Constraints on position and on velocity level, as expressions of the view; empty ones if there are none."""
         return ca.SX(0, 1), ca.SX(0, 1)
 
+    def velocities(self) -> Any:
+        """What the constraints on velocity level are relative to, an expression of the view; empty if there is none."""
+        return ca.SX(0, 1)
+
     @property
     def error_variables(self) -> tuple[str, ...]:
         """The parts of the state that errors are measured in."""
@@ -197,6 +201,15 @@ class Model:
     def content(self) -> Sequence[Any] | None:
         """What the digest is made of beside names and parameters: functions (as `serialized`), numbers, words."""
         return None
+
+
+def size_of_terms(energy: Any, state: Any) -> Any:
+    """How large the terms of an energy are that may cancel in it: ``|dH/dx_i x_i|`` summed up, half of it.
+
+    That is the energy itself if it is quadratic, and never zero just because a level was chosen so.
+    """
+    terms = ca.sum1(ca.fabs(ca.densify(ca.gradient(energy, state)) * state)) / 2
+    return ca.fmax(ca.fabs(energy), terms)
 
 
 def digest_of(parts: Any) -> str:

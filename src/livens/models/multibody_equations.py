@@ -232,6 +232,9 @@ class Formulation(DescriptorModel):
     def watched_constraints(self) -> tuple[Any, Any]:
         return self.equations.g, self.equations.velocity_constraint
 
+    def velocities(self) -> Any:
+        return self.equations.v
+
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
         """A promise to keep constraints is one for those that the formulation imposes, on whatever level."""
         imposed = {"constraint": ("index-3", "ggl"), "velocity_constraint": ("index-2", "ggl")}

@@ -207,6 +207,9 @@ class System(Model):
     def watched_constraints(self) -> tuple[Any, Any]:
         return self.view.expression("constraint"), self.view.expression("velocity_constraint")
 
+    def velocities(self) -> Any:
+        return self.view.symbols["v"]
+
     error_variables = ("q", "v")
 
     @functools.cached_property

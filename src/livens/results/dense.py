@@ -56,7 +56,7 @@ def at(result: Result, t: Any) -> Moment:
             found = _within_steps(result, equations, flat)
     missing = [name for name in names if name not in found]
     if missing:
-        found |= _through_rows(result, missing, flat, scheme.order)
+        found |= through_rows(result, missing, flat, scheme.order)
     shape = times.shape
     return Moment(t=times, **{name: found[name].reshape(*shape, -1) for name in names})
 
@@ -103,8 +103,11 @@ def _step_again(
     return x, z, c
 
 
-def _through_rows(result: Result, names: Sequence[str], times: np.ndarray, order: int) -> dict[str, np.ndarray]:
-    """Polynomials through rows around each time: q with its slopes v, everything else by its values alone."""
+def through_rows(result: Any, names: Sequence[str], times: np.ndarray, order: int) -> dict[str, np.ndarray]:
+    """Polynomials through rows around each time: q with its slopes v, everything else by its values alone.
+
+    `result` is a Result, or anything else that has `t`, `stored` and the variables as attributes.
+    """
     rows, found = result.t, {}
     for name in names:
         values = getattr(result, name)

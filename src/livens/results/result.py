@@ -14,10 +14,12 @@ from livens.errors import InputError, suggestion
 from livens.expressions.variables import dimensions
 from livens.models.model import Model
 from livens.results.record import Facts, Occurrence, Record, Statistics, Summary
+from livens.schemes.base import Scheme
 
 if TYPE_CHECKING:
     import xarray
 
+    from livens.analysis.accuracy.estimate import Estimate
     from livens.models.problem import Problem
     from livens.plot import Plots
     from livens.results.dense import Moment
@@ -72,6 +74,9 @@ class Result:
         def problem(self) -> Problem | None: ...
         @property
         def plot(self) -> Plots: ...
+        def accuracy(
+            self, *, seconds: float = 2.0, share: float = 0.75, scheme: Any = None, scaling: Any = None
+        ) -> Estimate: ...
         def observe(self, what: str | Callable[..., Any], *, increments: bool = False) -> np.ndarray: ...
 
     def __init__(
@@ -83,6 +88,8 @@ class Result:
         path: Path | None = None,
     ) -> None:
         self._arrays, self._system = arrays, system
+        #: The scheme as the run was given it; a file only has its name, by which a user's own may not be found.
+        self._scheme: Scheme | None = None
         self.record, self.path = record, path
         self.facts: Facts = record.facts
         self.summary: Summary = record.summary

@@ -15,6 +15,19 @@ from livens.engine.table import Table
 from livens.models.model import Model
 from livens.results.record import Summary
 
+#: Energy that grows by this factor, without anything that supplies it, is an integration that has failed.
+_EXPLODED = 1e6
+
+
+def energy_scale(start: float, trusted: float, largest: float) -> float:
+    """What a change of energy is relative to: its start, or its magnitude where that is nearly zero.
+
+    The magnitude is that of the motion while its energy was right (`trusted`), if there was such a time: one that has
+    exploded would make every drift look like 1. 0 if nothing is known.
+    """
+    magnitude = trusted if trusted > 0 or start else largest if np.isfinite(largest) else 0.0
+    return abs(start) if abs(start) > 1e-3 * magnitude else magnitude
+
 
 @functools.lru_cache(maxsize=32)
 def _tables(digest: str) -> dict[Any, Any]:
@@ -61,6 +74,9 @@ class Extremes:
         self._last = np.zeros(1)  # the last energy
         # largest so far: drift, increment, kinetic energy, |g|, |G v|, momentum drift and size of each momentum
         self._largest = np.zeros(5 + 2 * len(self.momenta))
+        self._trusted = np.zeros(1)  # the largest magnitude of the energy while it was right
+        #: Whether all energy that comes in or goes out is known, so that any other change of it is an error.
+        self._accounted = bool(self.energy) and (self._supplied >= 0 or model.conservative)
 
     def begin(self, carry: Carry) -> None:
         self._take(np.array([carry.t]), carry.z[None, :])
@@ -77,31 +93,54 @@ class Extremes:
         if self._first is None:
             self._first = table[0].copy()
             self._last[0] = table[0, 0] - exchanged[0]
-        fold(table, exchanged, self._first, self._last, self._largest, self._sizes)
+        fold(table, exchanged, self._first, self._last, self._largest, self._sizes, self._trusted)
+
+    @property
+    def _start_energy(self) -> float:
+        return float(self._first[0]) if self._first is not None else 0.0
+
+    def exploded(self) -> str:
+        """In words by how much the energy has grown, if no motion grows like that; else nothing.
+
+        Kinetic energy must have grown as well: a motion of the size of round-off has an energy of round-off.
+        """
+        drift, magnitude = float(self._largest[0]), float(self._largest[2])
+        before = max(abs(self._start_energy), float(self._trusted[0]))
+        if not self._accounted or not 0 < before < np.inf:
+            return ""
+        if drift <= _EXPLODED * before or magnitude <= _EXPLODED * before:
+            return ""
+        if not np.isfinite(drift + magnitude):
+            return "the energy is no longer a finite number"
+        return f"the energy has grown to {drift / before:.1g} times what it was"
 
     def summary(self) -> Summary:
         """Energy relative to its initial value (to the largest kinetic energy where that is nearly zero)."""
-        drift, increment, kinetic, constraint, velocity = self._largest[:5]
-        start = abs(self._first[0]) if self._first is not None else 0.0
-        scale = (start if start > 1e-3 * kinetic else kinetic) or 1.0
+        drift, increment, _, constraint, velocity = self._largest[:5].tolist()
+        scale = energy_scale(self._start_energy, float(self._trusted[0]), float(self._largest[2])) or 1.0
         momenta = {
-            name: float(moved / (size or 1.0))
-            for name, moved, size in zip(self.momenta, self._largest[5::2], self._largest[6::2], strict=True)
+            name: moved / (size or 1.0)
+            for name, moved, size in zip(
+                self.momenta, self._largest[5::2].tolist(), self._largest[6::2].tolist(), strict=True
+            )
         }
         return Summary(
             energy=self.energy,
-            max_energy_drift=float(drift / scale),
-            max_energy_increment=float(increment / scale),
-            max_constraint=float(constraint),
-            max_velocity_constraint=float(velocity),
+            max_energy_drift=drift / scale,
+            max_energy_increment=increment / scale,
+            max_constraint=constraint,
+            max_velocity_constraint=velocity,
             momentum_drift=momenta,
         )
 
     def state(self) -> dict[str, Any]:
         first = self._first if self._first is not None else np.zeros(0)
-        return {"first": first, "last": float(self._last[0]), "largest": self._largest}
+        last, trusted = float(self._last[0]), float(self._trusted[0])
+        return {"first": first, "last": last, "largest": self._largest, "trusted": trusted}
 
     def restore(self, stored: dict[str, Any]) -> None:
         self._first = np.array(stored["first"])
         self._last = np.array([float(stored["last"])])
         self._largest = np.array(stored["largest"])
+        # files of older versions do not tell these apart
+        self._trusted = np.array([float(stored.get("trusted", self._largest[2]))])

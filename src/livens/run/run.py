@@ -148,6 +148,7 @@ class Run:
                 clock()
                 if stop is not None:
                     return self._stopped(stop)
+                self._check_energy()  # first: what fails after an explosion fails because of it
                 if steps.trouble is not None:
                     raise self._failure(steps.trouble)
                 if self._too_many_steps():
@@ -164,12 +165,13 @@ class Run:
         clock()
         if stop is not None:
             return self._stopped(stop)
+        self._check_energy()
         if last is not None and last.trouble is not None:
             raise self._failure(last.trouble)
         message = ""
         if last is not None and self._plan.control is None:
             message = f"the last step was shortened to {last.sizes[-1]:.6g}"
-        return self._recorder.finish(self._record("complete", message, checkpoint), self._plan.model)
+        return self._finished("complete", message, checkpoint)
 
     def _chunk(self) -> int:
         """How many steps the next chunk may have."""
@@ -223,8 +225,10 @@ class Run:
             self._events,
         )
 
-    def _finished(self, status: str, message: str) -> Result:
-        return self._recorder.finish(self._record(status, message), self._plan.model)
+    def _finished(self, status: str, message: str, checkpoint: Checkpoint | None = None) -> Result:
+        result = self._recorder.finish(self._record(status, message, checkpoint), self._plan.model)
+        result._scheme = self._plan.scheme
+        return result
 
     def _is_guard(self, occurrence: Occurrence) -> bool:
         return self._watch is not None and occurrence.name in self._watch.guards
@@ -252,6 +256,16 @@ class Run:
             f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
         )
         return IntegrationError(message, self._finished("failed", message))
+
+    def _check_energy(self) -> None:
+        """End a run that has exploded: what follows would be numbers without meaning."""
+        reason = self._extremes.exploded()
+        if reason:
+            message = (
+                f"the run exploded before t = {self._carry.t:.9g}: {reason}. Try a smaller step than "
+                f"h = {self._plan.h:g}, or a scheme that is stable for it"
+            )
+            raise IntegrationError(message, self._finished("failed", message))
 
     def _too_many_steps(self) -> bool:
         control, march = self._plan.control, self._march

@@ -93,6 +93,8 @@ class Scheme:
     forms: tuple[str, ...] = ("elements",)
     requires: tuple[Requirement, ...] = ()
     estimate_order: int = 0
+    #: Parts of its memory that change their sign where a motion is turned around, as momenta do.
+    opposite: tuple[str, ...] = ()
     implicit: bool = True
     fictive: bool = False
     evaluations: int = 1
@@ -156,6 +158,13 @@ class Scheme:
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         """What the scheme adds to the state of the model, at the start; by the names its equations lay it out with."""
+        return {}
+
+    def following(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
+        """Parts of its memory that belong to a step of size h from (q, p), as expressions of these.
+
+        All others a step of size 0 computes anew, if they follow (q, p) at all.
+        """
         return {}
 
     def missing(self, model: Any) -> list[str]:

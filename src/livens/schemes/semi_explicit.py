@@ -87,6 +87,10 @@ class SemiExplicit(MapScheme):
             h *= scale
         return {"A": np.array(self._ahead(phase, q, p, t, h)).ravel(), **found}
 
+    def following(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
+        """The expensive forces ahead, in steps of equal size; a scaling knows its step only from the one before."""
+        return {} if self.fictive else {"A": self._ahead(Phase(phase_of(model), k), q, p, t, h)}
+
     def unknowns(self, model: Hamiltonian) -> dict[str, int]:
         felt = self.beta and ca.depends_on(model.B, ca.vertcat(model.q, model.v))
         return {"mean_velocity": model.n} if felt else {}

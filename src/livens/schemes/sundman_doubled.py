@@ -30,6 +30,7 @@ class SundmanDoubled(AdaptiveMap):
     requires = (SEPARABLE, CONSERVATIVE)
     wants = "q"
     evaluations = 2
+    opposite = ("p_0", "p_1")
 
     def add(self, model: Hamiltonian) -> dict[str, int]:
         n = model.n

@@ -62,7 +62,7 @@ def symplecticity_defect(
     lift[layout["q"], :n] = lift[layout["p"], n:] = np.eye(n)
     lift[layout["v"]] = np.hstack([v_by_q, v_by_p])
     if step.memory:
-        lift = step.standing() @ lift
+        lift = step.standing(lift)
         kept = np.vstack([lift[layout["q"]], lift[layout["p"]]])
         if not np.allclose(kept, np.eye(2 * n), atol=1e-12):
             raise InputError(
@@ -127,7 +127,7 @@ class _Step:
         parameters: Mapping[str, Any] | None,
         scaling: Any,
     ) -> None:
-        self.scheme = schemes.get(scheme)
+        self.scheme, self._system = schemes.get(scheme), system
         if not {"elements", "phase space"} & {*getattr(system, "forms", ())}:
             raise InputError(f"one step is looked at in coordinates and momenta, which {system!r} has not")
         schemes.require(self.scheme, system)
@@ -170,18 +170,40 @@ class _Step:
         z, layout = z.copy(), self.equations.layout
         z[layout["v"]] *= -1.0
         z[layout["p"]] *= -1.0
+        for name in self.scheme.opposite:
+            z[layout[name]] *= -1.0
         if not self.memory:
             return z
         x = self._solved(self.guess(z), z, self._no_step)
-        return np.asarray(self.equations.end_function(x, z, self._no_step).full().ravel())
+        z = np.asarray(self.equations.end_function(x, z, self._no_step).full().ravel())
+        for name, (value, _) in self._following(z).items():
+            z[layout[name]] = value
+        return z
+
+    def _following(self, z: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """What belongs to a step of this size from a state, and its derivative by (q, p)."""
+        layout = self.equations.layout
+        n = layout["q"].stop - layout["q"].start
+        y = ca.SX.sym("y", 2 * n)
+        size, t = float(self._c[0]), float(self._c[1])
+        parts = self.scheme.following(self._system, y[:n], y[n:], t, ca.DM(self.k), size)
+        point = np.concatenate([z[layout["q"]], z[layout["p"]]])
+        found = {}
+        for name, part in parts.items():
+            value, slope = ca.Function("following", [y], [part, ca.jacobian(part, y)])(point)
+            found[name] = np.array(value).ravel(), np.array(slope)
+        return found
 
     def derivative(self) -> np.ndarray:
         """Of the end of the step by its beginning."""
         return self._derivative(self.x, self._c)
 
-    def standing(self) -> np.ndarray:
-        """The same for a step of size zero: how that which follows (q, p) depends on them."""
-        return self._derivative(self._solved(self.guess(self.z), self.z, self._no_step), self._no_step)
+    def standing(self, lift: np.ndarray) -> np.ndarray:
+        """The same for a step of size zero, along `lift`: how that which follows (q, p) depends on them."""
+        still = self._derivative(self._solved(self.guess(self.z), self.z, self._no_step), self._no_step) @ lift
+        for name, (_, slope) in self._following(self.z).items():
+            still[self.equations.layout[name]] = slope
+        return still
 
     def _derivative(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         e = self.equations

@@ -13,7 +13,7 @@ from livens.errors import InputError, suggestion
 from livens.expressions.layout import Layout
 from livens.expressions.numbers import vector
 from livens.expressions.probe import Probe
-from livens.models.model import InitialState, Model, Promising, View, only
+from livens.models.model import InitialState, Model, Promising, View, only, size_of_terms
 from livens.models.symmetry import has_linear_generators
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ class PhaseSpaceModel(Model):
 
     def magnitude(self) -> Any:
         view = self.view
-        return ca.fabs(view.expression("kinetic_energy" if "kinetic_energy" in view.names else "hamiltonian"))
+        if "kinetic_energy" in view.names:
+            return ca.fabs(view.expression("kinetic_energy"))
+        return size_of_terms(view.expression("hamiltonian"), view.state)
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
         """From q0 and p0, or from q0 and v0 where velocities determine the momenta."""

@@ -47,6 +47,7 @@ def autonomous(model: PortHamiltonian) -> PortHamiltonian:
         S=extended(S, none),
         N=extended(N, none),
         laws=(*laws, ca.SX(1)),
+        mechanics=None if s.mechanics is None else s.mechanics.at(ca.vertcat(s.x, s.t), x),
     )
     states, ports = (*model.states, _new("time", model.states)), (*model.ports, _new("clock", model.ports))
     return PortHamiltonian.of(structure, states, ports, model.parameter_table)

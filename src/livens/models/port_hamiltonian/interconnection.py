@@ -13,7 +13,7 @@ from livens.errors import InputError, ModelError
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.relations import ZERO, Relations, read_relations
-from livens.models.port_hamiltonian.structure import Structure, random_points
+from livens.models.port_hamiltonian.structure import Mechanics, Structure, random_points
 
 
 def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: Any, N: Any) -> PortHamiltonian:
@@ -68,16 +68,18 @@ def _side_by_side(a: PortHamiltonian, b: PortHamiltonian) -> Both:
         raise InputError("the parameters of the two systems cannot be told apart; rename one")
     x, t, k = ca.SX.sym("x", a.n + b.n), ca.SX.sym("t"), ca.SX.sym("k", parameters.size)
     parts, laws = [], []
+    mechanics: Mechanics | None = None
     for model, xi, ki in ((a, x[: a.n], k[: a.shared.size]), (b, x[a.n :], k[a.shared.size :])):
         s = model.structure
         parts.append(ca.Function("parts", [s.x, s.t, s.k], s.matrices())(xi, t, ki))
         at, here = ca.vertcat(s.x, s.t, s.k), ca.vertcat(xi, t, ki)
         laws += [None if law is None else ca.substitute(law, at, here) for law in s.laws]
+        if s.mechanics is not None:
+            mechanics = s.mechanics.at(at, here) if mechanics is None else mechanics.beside(s.mechanics.at(at, here))
     (Ha, za, Ea, ra, *first), (Hb, zb, Eb, rb, *second) = parts
     J, R, B, P, S, N = (ca.diagcat(m, n) for m, n in zip(first, second, strict=True))
-    structure = Structure(
-        x, t, k, Ha + Hb, ca.vertcat(za, zb), ca.diagcat(Ea, Eb), ca.vertcat(ra, rb), J, R, B, P, S, N, tuple(laws)
-    )
+    z, E, r = ca.vertcat(za, zb), ca.diagcat(Ea, Eb), ca.vertcat(ra, rb)
+    structure = Structure(x, t, k, Ha + Hb, z, E, r, J, R, B, P, S, N, tuple(laws), mechanics)
     own, other = a.parameter_table.further, b.parameter_table.further
     entries = [*own.values(), *(entry.shifted(a.shared.size) for entry in other.values())]
     table = ParameterTable(parameters, further=dict(zip(_merged(own, other), entries, strict=True)))
@@ -185,6 +187,7 @@ def _joined(
         S=W[N:, N:],
         N=Gamma[N:, N:],
         laws=tuple(dict(zip(both.ports, s.laws, strict=True)).get(port) for port in external),
+        mechanics=s.mechanics,
     )
     states = [*both.states, *_new_names("coupling", kept, both.states)]
     return PortHamiltonian.of(structure, states, external, both.parameters)

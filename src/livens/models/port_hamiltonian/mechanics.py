@@ -15,7 +15,7 @@ from livens.expressions.parameters import Namespace, Parameters, ParameterTable
 from livens.expressions.read import Reader
 from livens.models.element import resolve
 from livens.models.port_hamiltonian.model import PortHamiltonian
-from livens.models.port_hamiltonian.structure import Structure
+from livens.models.port_hamiltonian.structure import Mechanics, Structure
 from livens.models.start import initial_state
 from livens.models.summed import Dynamics, dynamics
 from livens.models.system import System
@@ -86,6 +86,7 @@ def from_mechanics(
         S=zero(count, count),
         N=zero(count, count),
         laws=(*laws, *(drive[i] for i in driven)),
+        mechanics=Mechanics(d.g, d.velocity_constraint, d.v),
     )
     states = [*system.coordinates, *(f"v_{c}" for c in system.coordinates), *(f"lam_{i}" for i in range(system.m))]
     # the vector is that of the system, so its names stand for the same places

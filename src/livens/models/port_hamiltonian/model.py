@@ -16,7 +16,7 @@ from livens.expressions.numbers import vector
 from livens.expressions.parameters import Namespace, Parameters, ParameterTable
 from livens.expressions.read import Reader
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.model import InitialState, only
+from livens.models.model import InitialState, Promising, only
 from livens.models.port_hamiltonian.start import start_values
 from livens.models.port_hamiltonian.structure import Structure, check, check_everywhere
 
@@ -225,8 +225,36 @@ class PortHamiltonian(DescriptorModel):
     def observables(self) -> Mapping[str, Any]:
         """Powers, inputs and outputs, by name."""
         d = self.descriptor
-        powers = {"dissipated_power": d.dissipated, "supplied_power": d.supplied}
-        return powers | ({"input": d.u, "output": d.y} if self.m else {})
+        found = {"dissipated_power": d.dissipated, "supplied_power": d.supplied}
+        found |= {"input": d.u, "output": d.y} if self.m else {}
+        constraint, rate = self.watched_constraints()
+        found |= {"constraint": constraint} if constraint.numel() else {}
+        return found | ({"velocity_constraint": rate} if rate.numel() else {})
+
+    def watched_constraints(self) -> tuple[Any, Any]:
+        """Those of mechanical parts on both levels; of other models the equations without any derivative."""
+        s, d = self.structure, self.descriptor
+        if self._constrained_mechanics:
+            return s.mechanics.g, s.mechanics.rate  # type: ignore[union-attr]
+        flows = ca.sparsify(s.E).sparsity()
+        without = [i for i in range(self.n) if i not in flows.row()]
+        return (d.residual[without] if without else ca.SX(0, 1)), ca.SX(0, 1)
+
+    @property
+    def _constrained_mechanics(self) -> bool:
+        mechanics = self.structure.mechanics
+        return mechanics is not None and bool(mechanics.g.numel())
+
+    def velocities(self) -> Any:
+        mechanics = self.structure.mechanics
+        return super().velocities() if mechanics is None else mechanics.v
+
+    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+        """A promise to keep constraints is one for the equations without derivatives: those on velocity level."""
+        if name not in ("constraint", "velocity_constraint"):
+            return super().promised(scheme, name, k)
+        imposed = "velocity_constraint" if self._constrained_mechanics else "constraint"
+        return scheme is not None and "constraint" in scheme.conserves and name == imposed
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
         only(given, ("x0",), "port-Hamiltonian system")

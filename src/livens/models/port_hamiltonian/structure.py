@@ -23,6 +23,29 @@ SAMPLES = 6
 
 
 @dataclass(frozen=True, eq=False)
+class Mechanics:
+    """What is known of the mechanical parts of a system: expressions of its symbols that its equations do not show.
+
+    Constraints on position level, their rates, and the velocities.
+    """
+
+    g: Any
+    rate: Any
+    v: Any
+
+    def at(self, old: Any, new: Any) -> Mechanics:
+        """With other symbols in the place of the old ones."""
+        return Mechanics(*(ca.substitute(part, old, new) for part in (self.g, self.rate, self.v)))
+
+    def beside(self, other: Mechanics | None) -> Mechanics:
+        """That of two systems together."""
+        if other is None:
+            return self
+        pairs = ((self.g, other.g), (self.rate, other.rate), (self.v, other.v))
+        return Mechanics(*(ca.vertcat(one, two) for one, two in pairs))
+
+
+@dataclass(frozen=True, eq=False)
 class Structure:
     """The functions of a port-Hamiltonian system as expressions of the symbols x, t, k.
 
@@ -43,6 +66,7 @@ class Structure:
     S: Any
     N: Any
     laws: tuple[Any, ...]
+    mechanics: Mechanics | None = None
 
     @property
     def Gamma(self) -> Any:

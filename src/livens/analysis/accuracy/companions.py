@@ -1,0 +1,198 @@
+"""Companions of a run: the same with other steps, and how far apart two of them are."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens.analysis.observables import walk
+from livens.errors import InputError, IntegrationError
+from livens.models.model import Model
+from livens.results.dense import through_rows
+from livens.results.result import Result
+from livens.run.control import StepControl
+from livens.run.plan import Plan
+from livens.run.simulate import execute
+from livens.schemes.base import Scheme
+
+#: Rows that are kept of a run and of a companion, if its steps are equal; and times at which runs are compared whose
+#: times do not meet by themselves.
+_ROWS, _SAMPLES = 20_000, 400
+#: Times that are closer than this part of a step are one and the same.
+_SAME_TIME = 1e-7
+
+
+class Rows:
+    """Rows of a run, evenly thinned out if there are very many; range and size are those of all of them."""
+
+    def __init__(self, run: Result, names: tuple[str, ...], equal: bool) -> None:
+        expected = max(run.statistics.steps // run.facts.every, 1)
+        self.stride = 2 ** math.ceil(math.log2(expected / _ROWS)) if equal and expected > 2 * _ROWS else 1
+        self.equal, self.stored = equal, names
+        times: list[np.ndarray] = []
+        kept: dict[str, list[np.ndarray]] = {name: [] for name in names}
+        self.low: dict[str, np.ndarray] = {}
+        self.high: dict[str, np.ndarray] = {}
+        count = 0
+        for t, values in walk(run, list(names)):
+            chosen = np.arange(-count % self.stride, len(t), self.stride)
+            times.append(t[chosen])
+            for name, block in zip(names, values, strict=True):
+                kept[name].append(block[chosen])
+                low, high = block.min(axis=0), block.max(axis=0)
+                self.low[name] = np.minimum(self.low.get(name, low), low)
+                self.high[name] = np.maximum(self.high.get(name, high), high)
+            count += len(t)
+        self.t = np.concatenate(times)
+        self._values = {name: np.concatenate(blocks) for name, blocks in kept.items()}
+        self.spacing = run.facts.every * self.stride  # in steps
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        try:
+            values: dict[str, np.ndarray] = self.__dict__["_values"]
+            return values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def largest(self, name: str) -> np.ndarray:
+        """The largest absolute value of every component."""
+        return np.maximum(np.abs(self.low[name]), np.abs(self.high[name]))
+
+    def size(self, name: str) -> Any:
+        """Half the range of the motion: of q, v, p in the Euclidean norm, of states one by one as their units differ.
+
+        What does not move is compared with where it is.
+        """
+        half, largest = (self.high[name] - self.low[name]) / 2, self.largest(name)
+        if name in ("x", "y"):
+            scale = np.maximum(half, 1e-3 * largest)
+            scale = np.maximum(scale, 1e-6 * scale.max(initial=0.0))
+            return np.where(scale > 0, scale, 1.0)
+        motion, size = float(np.linalg.norm(half)), float(np.linalg.norm(largest))
+        return motion if motion > 1e-9 * size else (size or 1.0)
+
+    def relative(self, name: str, size: Any) -> float:
+        """How large the numbers are against the motion: round-off is relative to the numbers."""
+        largest = self.largest(name)
+        return float(np.max(largest / size)) if np.ndim(size) else float(np.linalg.norm(largest)) / float(size)
+
+
+@dataclass
+class Family:
+    """A run and its companions, made when they are asked for."""
+
+    run: Result
+    model: Model
+    scheme: Scheme
+    names: tuple[str, ...]
+    start: dict[str, Any]
+    stop: float  # where companions end
+    share: float  # of the run's steps until there
+
+    def __post_init__(self) -> None:
+        self.equal = not self.scheme.fictive and not self.run.facts.control
+        self.rows: dict[float, Rows | None] = {1.0: Rows(self.run, self.names, self.equal)}
+        self.steps = 0
+        self.notes: list[str] = []
+
+    @property
+    def own(self) -> Rows:
+        found = self.rows[1.0]
+        assert found is not None
+        return found
+
+    def __getitem__(self, factor: float) -> Rows | None:
+        """The rows of the run with steps `factor` times as long; None if it fails."""
+        if factor not in self.rows:
+            self.rows[factor] = self._made(factor)
+        return self.rows[factor]
+
+    def _made(self, factor: float) -> Rows | None:
+        try:
+            made = execute(self._plan(factor), progress=False)
+        except IntegrationError:
+            self.notes.append(f"with steps {factor:g} h the integration fails")
+            return None
+        if made.facts.model != self.run.facts.model:
+            raise InputError(
+                "the run was made with other equations than those of its model and the scheme of that name: "
+                "pass the scheme or the scaling it was made with"
+            )
+        self.steps += made.statistics.steps
+        return Rows(made, self.names, self.equal)
+
+    def _plan(self, factor: float) -> Plan:
+        facts = self.run.facts
+        every = 1
+        if self.equal:
+            # rows that meet those of the run, and not many more of them than are compared
+            many = self.run.statistics.steps * self.share / factor / _ROWS
+            meeting = self.own.spacing * (round(1 / factor) if factor < 1 else 1)
+            every = math.gcd(meeting, 2 ** int(math.log2(many))) if many >= 2 else 1
+        return Plan.from_facts(
+            facts,
+            self.model,
+            start=self.start,
+            scheme=self.scheme,
+            h=facts.h * factor,
+            t_end=self.stop,
+            every=every,
+            store=self.names,
+            redundant="remove",
+            control=_controlled(facts.control, self.scheme, factor) if facts.control else None,
+        )
+
+
+def _controlled(control: dict[str, Any], scheme: Scheme, factor: float) -> StepControl:
+    """A control that leads to steps `factor` times as long: what is estimated grows as h^(k+1)."""
+    old = StepControl(**control)
+    return dataclasses.replace(
+        old,
+        tolerance=old.tolerance * factor ** (scheme.estimate_order + 1),
+        smallest=old.smallest * min(factor, 1.0),
+        largest=old.largest * factor,
+        most_steps=0,
+    )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far two runs are apart at some times, by variable, relative to the size of the motion."""
+
+    t: np.ndarray
+    now: dict[str, np.ndarray]
+
+    def largest(self, name: str, times: np.ndarray) -> np.ndarray:
+        """The largest until each of the times; NaN where only the start has been."""
+        curve = np.maximum.accumulate(self.now[name])
+        index = np.searchsorted(self.t, times * (1 + 1e-12), side="right") - 1
+        return np.where(index >= 1, curve[np.maximum(index, 0)], np.nan)
+
+
+def difference(fine: Rows | None, coarse: Rows | None, size: dict[str, Any], order: int) -> Difference | None:
+    """How far two runs are apart, at the times of the coarser one."""
+    if fine is None or coarse is None or len(coarse.t) < 2:
+        return None
+    step = (coarse.t[-1] - coarse.t[0]) / (len(coarse.t) - 1)
+    times = coarse.t[coarse.t <= fine.t[-1] + _SAME_TIME * step]
+    near = np.clip(np.searchsorted(fine.t, times), 0, len(fine.t) - 1)
+    before = np.maximum(near - 1, 0)
+    near = np.where(np.abs(fine.t[near] - times) <= np.abs(fine.t[before] - times), near, before)
+    rows = np.flatnonzero(np.abs(fine.t[near] - times) < _SAME_TIME * step)
+    if fine.equal and len(rows) >= 2:
+        values = {name: getattr(fine, name)[near[rows]] for name in size}
+    else:  # the times do not meet: the finer run between its rows
+        rows = np.unique(np.linspace(0, len(times) - 1, min(len(times), _SAMPLES)).astype(int))
+        values = through_rows(fine, list(size), np.minimum(times[rows], fine.t[-1]), min(max(order, 4), 8))
+    now = {name: _distance(values[name] - getattr(coarse, name)[rows], size[name]) for name in size}
+    return Difference(times[rows], now)
+
+
+def _distance(change: np.ndarray, size: Any) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        far = np.abs(change / size).max(axis=1) if np.ndim(size) else np.linalg.norm(change, axis=1) / size
+    return np.where(np.isfinite(far), far, np.inf)

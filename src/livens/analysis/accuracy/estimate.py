@@ -1,0 +1,125 @@
+"""What is known of the error of a run, and how to say it in a line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+#: Verdicts, the best first. The words stand in reports and in JSON.
+ROUND_OFF, RESOLVED, ORDER_NOT_SEEN, UNTIL, UNKNOWN, NOT_RESOLVED = (
+    "round-off",
+    "resolved",
+    "order not seen",
+    "accurate until t",
+    "unknown",
+    "not resolved",
+)
+RANKS = (ROUND_OFF, RESOLVED, ORDER_NOT_SEEN, UNTIL, UNKNOWN, NOT_RESOLVED)
+#: Verdicts of what is right to better than a tenth of the motion, all along.
+GOOD = (ROUND_OFF, RESOLVED, ORDER_NOT_SEEN)
+#: An error of a tenth of the motion: from there on differences no longer measure an error.
+LARGE = 0.1
+#: Fewer steps per oscillation than this are worth a word.
+_FEW_PER_TURN = 8.0
+_COMPANIONS = {0: "2h and 4h", 1: "h/2 and 2h", 2: "h/2 and h/4"}
+
+
+@dataclass
+class Estimate:
+    """The estimated error of a run, by block of its state: q and v (q and p; x), and algebraic variables y.
+
+    Errors are relative to the size of the motion, which is half its range. `error` is the largest over the run,
+    `at_end` that of the last row, and `over_time` the error at the times `t`. It is the error of the discretisation:
+    not that of the model, or of its data.
+    """
+
+    verdict: str  # the worst of the blocks
+    verdicts: dict[str, str] = field(default_factory=dict)
+    error: dict[str, float] = field(default_factory=dict)
+    at_end: dict[str, float] = field(default_factory=dict)
+    t: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    over_time: dict[str, np.ndarray] = field(default_factory=dict)
+    size: dict[str, Any] = field(default_factory=dict)  # what errors are relative to
+    ratio: dict[str, float] = field(default_factory=dict)  # by which a halved step shrinks differences: 2^order
+    order: int = 0  # that the scheme declares
+    place: int = 1  # of the run among its companions: 0 finest (2h, 4h), 1 between (h/2, 2h), 2 coarsest (h/2, h/4)
+    until: dict[str, float] = field(default_factory=dict)  # when the error reaches a tenth of the motion
+    growth: str = ""  # bounded, linear, quadratic, exponential
+    rate: float | None = None  # at which neighbouring motions part, if exponentially
+    steps_per_turn: float | None = None  # steps per oscillation of the fastest part of the motion that is seen
+    window: float | None = None  # the companions of a long run ended here, and the rest is extrapolated
+    notes: list[str] = field(default_factory=list)
+    steps: int = 0  # of all companions together
+    seconds: float = 0.0  # that they took
+
+    @property
+    def resolved(self) -> bool | None:
+        """Whether the motion is right to better than a tenth of its size all along; None if that is not known."""
+        return None if self.verdict == UNKNOWN else self.verdict in GOOD
+
+    @property
+    def worst(self) -> float:
+        """The largest error of all blocks."""
+        return max(self.error.values(), default=math.nan)
+
+    def words(self) -> str:
+        """A line for the report."""
+        if self.verdict == UNKNOWN and not self.error:
+            return "; ".join(["accuracy: not known", *self.notes])
+        how = f"from runs with {_COMPANIONS[self.place]}"
+        if self.window is not None:
+            how += f" until t = {self.window:.3g}, extrapolated"
+        seen = [ratio for ratio in self.ratio.values() if math.isfinite(ratio) and ratio > 0]
+        if seen and self.verdict not in (ROUND_OFF, UNKNOWN):
+            how += f"; order {max(math.log2(min(seen)), 0.0):.1f} seen, {self.order} declared"
+        line = "accuracy: " + ", ".join(self._part(name) for name in self.error) + f" ({how})"
+        parts = [line]
+        if self.rate is not None and self.verdict in (UNTIL, NOT_RESOLVED):
+            parts.append(f"neighbouring motions part by a factor e in {1 / self.rate:.2g}")
+        if self.steps_per_turn is not None and self.steps_per_turn < _FEW_PER_TURN:
+            parts.append(f"{self.steps_per_turn:.1f} steps per oscillation")
+        return "; ".join([*parts, *self.notes])
+
+    def _part(self, name: str) -> str:
+        error, verdict = self.error[name], self.verdicts[name]
+        if self.window is not None and verdict in GOOD:
+            return f"{name} to at most about {error:.0e} of its motion"
+        if verdict == UNTIL:
+            when = f"until t = {self.until[name]:.3g}" if name in self.until else "not to the end"
+            return f"{name} to a tenth of its motion {when}, wrong by {min(error, 1.0):.0%} at worst"
+        if verdict == NOT_RESOLVED:
+            if error < LARGE:
+                return f"{name} NOT CONFIRMED (other steps change it by {error:.0e})"
+            return f"{name} NOT RESOLVED" + (f" (wrong by {error:.0%})" if error < 1 else "")
+        return {
+            ROUND_OFF: f"{name} to round-off ({error:.0e})",
+            RESOLVED: f"{name} to {error:.1e} of its motion",
+            ORDER_NOT_SEEN: f"{name} to roughly {error:.0e} of its motion",
+            UNKNOWN: f"{name} not known",
+        }[verdict]
+
+    def as_object(self) -> dict[str, Any]:
+        """What ``--json`` says of it; what is not finite is None."""
+        return {
+            "resolved": self.resolved,
+            "estimated_error": {name: _finite(value) for name, value in self.error.items()} or None,
+            "accuracy": {
+                "verdict": self.verdict,
+                "verdicts": self.verdicts,
+                "error_at_end": {name: _finite(value) for name, value in self.at_end.items()},
+                "until": self.until,
+                "order_seen": {n: math.log2(r) if 0 < r < math.inf else None for n, r in self.ratio.items()},
+                "order_declared": self.order,
+                "words": self.words(),
+            },
+        }
+
+    def __str__(self) -> str:
+        return self.words()
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,87 @@
+"""What a run says of its own accuracy without companions: its energy, its algebraic variables, how fast it turns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.analysis.accuracy.companions import Rows
+from livens.analysis.observables import walk
+from livens.models.model import Model
+from livens.results.result import Result
+
+#: Algebraic variables are checked at this many rows.
+_SAMPLES = 40
+
+
+def steps_per_turn(rows: Rows, name: str) -> float | None:
+    """Steps per oscillation, from second over first differences of the velocities: ``2 sin(omega h / 2)``."""
+    values = getattr(rows, name)
+    if len(values) < 5 or rows.spacing != 1:
+        return None
+    with np.errstate(all="ignore"):
+        first = np.diff(values[:-1] / rows.size(name), axis=0)
+        total = float((first**2).sum())
+        turning = math.sqrt(float((np.diff(first, axis=0) ** 2).sum()) / total) if total > 0 else 0.0
+    if not math.isfinite(turning):
+        return None
+    angle = 2 * math.asin(min(turning / 2, 1.0))
+    return 2 * math.pi / angle if angle > 0 else math.inf
+
+
+def energy_error(run: Result, model: Model) -> float | None:
+    """A lower bound of the error where energy is constant: a relative error e changes it by at most about 2 e T."""
+    needed = {"q", "v", "p"} <= set(run.stored) and "total_energy" in model.view.names
+    if not model.conservative or not needed:
+        return None
+    first: float | None = None
+    change = kinetic = 0.0
+    for _, (energy, p, v) in walk(run, ["total_energy", "p", "v"]):
+        first = float(energy[0]) if first is None else first
+        change = max(change, float(np.abs(energy - first).max()))
+        kinetic = max(kinetic, float(np.abs(np.einsum("ij,ij->i", p, v)).max()) / 2)
+    found = change / (2 * kinetic) if kinetic > 0 else 0.0
+    return found if math.isfinite(found) else math.inf
+
+
+def algebraic_defect(run: Result, model: Any, size: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """States without a derivative, in x and in y: how far they are from what the equations ask for, and how sure.
+
+    The derivatives of the others are taken from five rows; from five rows twice as far apart follows what that is
+    wrong by. Companions cannot see this: Gauss' method with two stages converges to wrong multipliers in systems of
+    index 2.
+    """
+    names = [name for name in model.view.symbols if name in run.stored]
+    if not hasattr(model, "descriptor") or model.regular_flow or names[:1] != ["x"] or len(run.t) < 12:
+        return {}
+    d = model.descriptor
+    x = np.hstack([getattr(run, name) for name in names])
+    if run.facts.every != 1 or run.facts.control or d.x.numel() != x.shape[1]:
+        return {}
+    scale = np.concatenate([size[name] for name in names])
+    parts = [d.residual, ca.jacobian(d.residual, d.x), ca.jacobian(d.residual, d.xdot)]
+    function = ca.Function("f", [d.x, d.xdot, d.t, d.k], parts)
+    k, h = run.parameter_vector, run.t[1] - run.t[0]
+    defect, own = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    free = np.zeros(0, dtype=int)
+    for n in np.unique(np.linspace(4, len(run.t) - 6, _SAMPLES).astype(int)):
+        near = (x[n - 2] - 8 * x[n - 1] + 8 * x[n + 1] - x[n + 2]) / (12 * h)
+        far = (x[n - 4] - 8 * x[n - 2] + 8 * x[n + 2] - x[n + 4]) / (24 * h)
+        found = []
+        for slope in (near, far):
+            residual, by_x, by_rate = (np.array(part) for part in function(x[n], slope, run.t[n], k))
+            free = np.flatnonzero(~np.any(by_rate != 0, axis=0))
+            found.append(np.linalg.lstsq(by_x[:, free], residual.ravel(), rcond=None)[0] / scale[free])
+        defect[free] = np.maximum(defect[free], np.abs(found[0]))
+        own[free] = np.maximum(own[free], np.abs(found[0] - found[1]) / 15)
+    answer: dict[str, tuple[float, float]] = {}
+    begin = 0
+    for name in names:
+        here = np.arange(begin, begin + getattr(run, name).shape[1])
+        begin = int(here[-1]) + 1
+        if np.isin(here, free).any():
+            answer[name] = float(defect[here].max()), float(own[here].max())
+    return answer

@@ -1,0 +1,130 @@
+"""Verdicts that cannot mislead: what deviations are relative to, runs that explode, one step turned around."""
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens import math as m
+from livens.analysis import verdicts
+from livens.study import reversibility_defect, symplecticity_defect
+
+OSCILLATOR = lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: q @ q / 2)
+PENDULUM = lv.System(
+    "x y",
+    kinetic=lambda v: v @ v / 2,
+    potential=lambda q: 9.81 * q[1],
+    constraints=lambda q: [q @ q / 2 - 0.5],
+)
+
+
+def named(run):
+    return {row.name: row for row in reversed(verdicts.rows(run))}
+
+
+# -- an energy that is zero at the start --------------------------------------------------------------------------
+def test_an_energy_of_zero_is_not_compared_with_its_own_deviation():
+    """H(0) = 0, and |H - H0| of the size of round-off: that is no deviation of 100 %."""
+    angle = lv.PortHamiltonian("q p", H=lambda x: x[1] ** 2 / 2 - m.cos(x[0]) + m.cos(1.0), J=[[0, 1], [-1, 0]])
+    run = lv.simulate(angle, x0=[1.0, 0.0], scheme="gauss-3", h=0.01, t_end=20.0)
+    (energy, step) = verdicts.rows(run)
+    assert 0 < energy.deviation < 1e-12 and energy.verdict == verdicts.ROUND_OFF
+    assert run.summary.max_energy_drift < 1e-12 and step.deviation < 1e-12
+
+
+def test_an_energy_of_zero_in_the_port_hamiltonian_form_of_a_pendulum():
+    model = lv.port_hamiltonian.from_mechanics(PENDULUM)
+    start = lv.port_hamiltonian.mechanical_state(PENDULUM, [1, 0], [0, 0])
+    run = lv.simulate(model, x0=start, scheme="gauss-2", h=0.01, t_end=2.0)
+    energy = verdicts.rows(run)[0]
+    assert energy.start == 0 and energy.deviation < 1e-11, energy
+
+
+def test_a_hamiltonian_that_is_not_separable():
+    model = lv.Hamiltonian("q", hamiltonian=lambda q, p: (1 + q[0] ** 2) * p[0] ** 2 / 2 - q[0])
+    run = lv.simulate(model, q0=[0.0], p0=[0.0], scheme="implicit-midpoint", h=0.01, t_end=1.0)
+    assert run.summary.max_energy_drift < 1e-3
+
+
+# -- runs that explode --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("scheme", "steps"), [("heun", 20), ("stormer-verlet", 20), ("heun", 4000)])
+def test_an_explosion_ends_the_run(scheme, steps):
+    """Without this, every drift is divided by the kinetic energy of the explosion."""
+    with pytest.raises(lv.IntegrationError, match="the run exploded before t = ") as error:
+        lv.simulate(OSCILLATOR, [1.0], [0.0], scheme=scheme, h=2.2, t_end=2.2 * steps)
+    run = error.value.result
+    assert run.status == "failed" and "exploded" in run.message
+    assert not run.summary.max_energy_drift < 1e6
+
+
+def test_energy_that_grows_less_is_not_divided_by_what_it_grew_to():
+    start = lv.simulate(OSCILLATOR, [0.0], [1.0], scheme="heun", h=0.5, t_end=100.0)
+    assert start.summary.max_energy_drift > 2
+    shifted = lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: q @ q / 2 - 0.5)
+    run = lv.simulate(shifted, [0.0], [1.0], scheme="heun", h=0.5, t_end=100.0)
+    assert run.observe("total_energy")[0] == 0
+    assert run.summary.max_energy_drift == pytest.approx(start.summary.max_energy_drift, rel=0.5)
+    assert verdicts.rows(run)[0].deviation == pytest.approx(run.summary.max_energy_drift)
+
+
+def test_rest_and_work_are_no_explosions():
+    """A motion of the size of round-off, and energy that comes in through a force."""
+    lv.simulate(PENDULUM, [0.0, -1.0], [0.0, 0.0], scheme="livens-em", h=0.1, t_end=100.0)
+    pushed = lv.System("x", kinetic=lambda v: v @ v / 2, forces=lambda t: [1e3])
+    run = lv.simulate(pushed, [0.0], [1e-3], scheme="livens-em", h=0.1, t_end=100.0)
+    assert run.status == "complete" and run.v[-1, 0] > 1e4
+
+
+# -- constraints --------------------------------------------------------------------------------------------------
+def test_hidden_constraints_are_relative_to_the_velocity():
+    """The same motion in other units of time has the same deviation."""
+    found = []
+    for fast in (1.0, 1e4):
+        rigid = lv.System("x y", kinetic=lambda v: v @ v / 2, constraints=lambda q: [q @ q / 2 - 0.5])
+        run = lv.simulate(rigid, [1, 0], [0, fast], scheme="livens-em", h=0.01 / fast, t_end=1.0 / fast)
+        found.append(named(run)["velocity_constraint"])
+    assert all(row.relative for row in found)
+    assert found[0].deviation == pytest.approx(found[1].deviation, rel=1e-6)
+
+
+def test_exported_mechanics_have_their_constraints():
+    model = lv.port_hamiltonian.from_mechanics(PENDULUM)
+    start = lv.port_hamiltonian.mechanical_state(PENDULUM, [1, 0], [0, 0])
+    run = lv.simulate(model, x0=start, scheme="radau-iia-2", h=0.01, t_end=1.0)
+    rows = named(run)
+    assert rows["velocity_constraint"].verdict == verdicts.AS_PROMISED and rows["velocity_constraint"].relative
+    assert not rows["constraint"].promised and 0 < rows["constraint"].deviation < 1e-2
+    assert run.summary.max_constraint == pytest.approx(np.abs(run.observe("constraint")).max())
+    joined = lv.problems.load("motor-slider-crank")
+    run = lv.simulate(joined, t_end=0.5)
+    assert {"constraint", "velocity_constraint"} <= set(named(run))
+
+
+def test_a_report_of_a_users_own_model_is_complete(tmp_path):
+    path = tmp_path / "own.h5"
+    lv.simulate(PENDULUM, [1, 0], [0, 0], scheme="livens-em", h=0.01, t_end=2.0, out=path)
+    without, given = verdicts.rows(lv.load(path)), verdicts.rows(lv.load(path, system=PENDULUM))
+    assert all(row.start is None and row.drift is None for row in without)
+    assert [row.name for row in given] == [row.name for row in without]
+    assert all(row.start is not None and row.drift is not None for row in given if not row.quantity.startswith(" "))
+
+
+# -- one step -----------------------------------------------------------------------------------------------------
+def test_memory_that_belongs_to_the_size_of_the_step():
+    """With all forces ahead of the middle, `semi-explicit` is drift, kick, drift: symplectic and reversible."""
+    force = lv.Force(lambda q: -m.cos(q[0]), expensive=True, conservative=True)
+    model = lv.Hamiltonian("q", kinetic=lambda p: p @ p / 2, forces=force)
+    for scheme in ("semi-explicit:0.5,0", "semi-explicit:0.5,0.5"):
+        assert symplecticity_defect(model, scheme, [1.0], p=[0.5], h=0.3) < 1e-15
+        assert reversibility_defect(model, scheme, [1.0], p=[0.5], h=0.3) < 1e-15
+    assert symplecticity_defect(model, "semi-explicit:0.7,0.5", [1.0], p=[0.5], h=0.3) > 1e-4
+
+
+def test_both_copies_turn_around():
+    """`sundman-doubled` is not reversible, but nearly: the defect falls with the fourth power of the step."""
+    kepler = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / m.sqrt(q @ q))
+    scaling = lv.scaling.potential(1.5)
+    defects = [
+        reversibility_defect(kepler, "sundman-doubled", [0.5, 0.1], p=[0.3, 1.7], h=h, scaling=scaling)
+        for h in (0.1, 0.05)
+    ]
+    assert defects[0] < 1e-2 and defects[1] < defects[0] / 4, defects
