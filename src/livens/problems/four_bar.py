@@ -72,7 +72,7 @@ def _system(N: int, parameters: dict[str, float]) -> System:
     elements = [
         Element(
             coordinates(bar), kinetic=_kinetic, potential=_weight, constraints=_rigid, name=bar,
-            constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"],
+            constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"], frames=[[(0, 1), (2, 3), (4, 5)]],
         )
         for bar in lower + upper
     ]  # fmt: skip
