@@ -19,6 +19,7 @@ from livens.expressions.read import ModelFunction
 from livens.models.element import Element, ElementModel, Through, read_type, resolve
 from livens.models.frames import frames_of, turns_regularly
 from livens.models.model import InitialState, Model, Promising, View, only
+from livens.models.quantity import Quantity
 from livens.models.symmetry import has_linear_generators, momentum_generator
 
 
@@ -106,6 +107,10 @@ class System(Model):
         #: Which of the constraints is that of unit length, for each quaternion.
         self.quaternion_constraints = self._unit_lengths()
         self.frames = frames_of(self) if frames else ()
+        #: What results show by name beside coordinates.
+        self.quantities: dict[str, Quantity] = {}
+        #: What to do with constraints that follow from others, where a run does not say: "error" or "auto".
+        self.redundant = "error"
         self.symmetries = {
             name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }
@@ -201,6 +206,8 @@ class System(Model):
         from livens.models.start import initial_state
 
         only(given, ("q0", "v0"), "mechanical system")
+        if redundant == "error" and self.redundant == "auto":
+            redundant = "remove"
         return initial_state(self, given.get("q0"), given.get("v0"), k, t0=t0, project=project, redundant=redundant)
 
     def watched_energy(self, conserved: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ from livens.schemes.recipes.frame_bodies import LieBody
 from livens.schemes.recipes.frame_equations import SPINS, FrameEquations, FrameScheme, spins_at
 from livens.schemes.step import StepEquations
 
-FRAMES = Requirement("has_frames", "bodies that are taken as frames (System(..., frames=True))")
+FRAMES = Requirement("has_frames", "bodies that are taken as frames (frames=True)")
 TURNING = Requirement("regular_rotation", "bodies whose principal moments of inertia are all positive")
 
 
@@ -35,7 +35,9 @@ class LieEM(FrameScheme, Scheme):
     symplectic = False
     symmetric = True
     conserves = ("generalized_energy", "constraint")
-    summary = "energy-momentum scheme for frame bodies: rotations by a Cayley map, angular momenta in the bodies' frames"
+    summary = (
+        "energy-momentum scheme for frame bodies: rotations by a Cayley map, angular momenta in the bodies' frames"
+    )
     source = "docs/multibody.md"
     requires = (FRAMES, TURNING)
     body = LieBody

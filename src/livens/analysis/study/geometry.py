@@ -22,6 +22,7 @@ from livens.models.model import InitialState
 from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.schemes.base import Scheme
+from livens.schemes.recipes.frame_equations import SPINS
 from livens.schemes.recipes.elements import ElementScheme
 from livens.schemes.step import FlatEquations
 
@@ -101,7 +102,7 @@ def reversibility_defect(
     layout = step.equations.layout
     there = step.turned(step.end)
     guess = step.x.copy()
-    if isinstance(step.scheme, ElementScheme):
+    if isinstance(step.scheme, ElementScheme) and not system.frames:
         guess[: len(system.coordinates) * len(step.scheme.unknowns)] *= -1.0
     else:
         guess = step.guess(there)
@@ -164,6 +165,9 @@ class _Step:
         z, layout = z.copy(), self.equations.layout
         z[layout["v"]] *= -1.0
         z[layout["p"]] *= -1.0
+        if SPINS in layout:  # angular momenta turn around with the others
+            z[layout[SPINS]] *= -1.0
+            return z
         if not self.memory:
             return z
         x = self._solved(self.guess(z), z, self._no_step)

@@ -195,10 +195,13 @@ class FrameEquations(StepEquations):
             for e in jointed:
                 i = e.coordinates
                 pull[i] += e.kernel.pull(v_m[i], gam[e.constraints], q[i], h, k[e.parameters])
-            v1 = self._spread(n, [
-                b.recipe.velocity(y, s, pull[list(b.frame.coordinates)], inertia, h)
-                for b, y, s, inertia in zip(self.bodies, ys, states, inertias, strict=True)
-            ])
+            v1 = self._spread(
+                n,
+                [
+                    b.recipe.velocity(y, s, pull[list(b.frame.coordinates)], inertia, h)
+                    for b, y, s, inertia in zip(self.bodies, ys, states, inertias, strict=True)
+                ],
+            )
             for e in jointed:
                 i = e.coordinates
                 arguments = v_m[i], gam[e.constraints], q[i], v[i], v1[i], h, k[e.parameters]
