@@ -60,7 +60,6 @@ def _values(result: Result, quantity: Quantity) -> np.ndarray:
     symbols = [ca.SX.sym(name, size) for name, size in zip("qvl", (system.n, system.n, system.m), strict=True)]
     symbols += [ca.SX.sym("t"), ca.SX.sym("k", system.parameter_count)]
     expression = ca.densify(quantity.expression(*symbols))
-    lam = ca.SX(0, 1)
     needed = [ca.depends_on(expression, symbol) if symbol.numel() else False for symbol in symbols[:3]]
     rows, count = len(result.t), [system.n, system.n, system.m]
     given = [
@@ -69,7 +68,6 @@ def _values(result: Result, quantity: Quantity) -> np.ndarray:
     ]
     if quantity.force:
         given[2] = at_nodes(result, given[2])
-    del lam
     function = ca.Function("quantity", symbols, [expression])
     k = np.repeat(result.parameter_vector[:, None], rows, axis=1)
     values = np.array(function(*given, np.asarray(result.t)[None, :], k)).T

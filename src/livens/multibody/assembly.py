@@ -99,12 +99,18 @@ class Assembly:
         outputs = [g, ca.jacobian(g, d.q), hidden, positions, ca.jacobian(positions, d.q), ca.jacobian(rates, d.v)]
         mass = ca.jacobian(d.fibre_derivative, d.v)
         function = ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass)])
-        still = np.zeros(system.n)
-        self._at = lambda q: [np.array(x) for x in function(q, still, 0.0, k)]
-        self.drawn = np.concatenate([
-            part.element.placement.coordinates(part.position, _in_space(part.rotation))
-            for part in parts if part.element is not None
-        ])  # fmt: skip
+        self._function, self._rest = function, (np.zeros(system.n), 0.0, k)
+        self.drawn = np.concatenate(
+            [
+                part.element.placement.coordinates(part.position, _in_space(part.rotation))
+                for part in parts
+                if part.element is not None
+            ]
+        )
+
+    def _at(self, q: np.ndarray) -> list[np.ndarray]:
+        """Constraints, their slopes in q and t, targets of positions and their slopes, slopes of rates, masses."""
+        return [np.array(x) for x in self._function(q, *self._rest)]
 
     def _expressions(self, q: Any, v: Any, rates: bool) -> Any:
         """What targets are about, as expressions of the state."""
@@ -202,7 +208,9 @@ class Assembly:
         if missed.size and missed.max() > _HELD * (1.0 + np.abs(wanted).max()):
             names = [str(t) for t in self.targets if t.of_rates and t.hold for _ in range(t.value.size)]
             names = [*(self.system.constraint_names[i] for i in self.motion.constraints), *names]
-            raise InputError(f"the start cannot be met: the joints do not allow the held rates, see {names[int(np.argmax(missed))]}")
+            raise InputError(
+                f"the start cannot be met: the joints do not allow the held rates, see {names[int(np.argmax(missed))]}"
+            )
         if (~held).any():
             loose, free = (V @ N)[~held] @ root, _null(rows)
             y = y + free @ _least(loose @ free, value[~held] - loose @ y)

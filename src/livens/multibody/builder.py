@@ -154,14 +154,22 @@ class Multibody:
 
     # -- joints -------------------------------------------------------------------------------------------------------
     def joint(
-        self, what: str, name: str, first: Part, second: Part, *, at: Any = None, to: Any = None, axis: Any = None,
+        self,
+        what: str,
+        name: str,
+        first: Part,
+        second: Part,
+        *,
+        at: Any = None,
+        to: Any = None,
+        axis: Any = None,
         other_axis: Any = None,
     ) -> Joint:
         """A joint of a kind that the table has, between two parts, at a point of the drawing.
 
         By default it is at the centre of the second part. Where the drawing is not assembled, `at` is the point of the
         first part and `to` that of the second.
-        """  # fmt: skip
+        """
         table = SPACE if self.dimension == 3 else PLANE
         if what not in table:
             raise InputError(f"there is no joint '{what}'{suggestion(what, table)}")
@@ -260,14 +268,19 @@ class Multibody:
         return self._act(name, joint.acting(name, given, dissipation=actuators.turning_damper(joint.a, joint.b)))
 
     def motor(
-        self, joint: Joint, *, torque: Any = None, force: Any = None, parameters: Mapping[str, Any] | None = None,
+        self,
+        joint: Joint,
+        *,
+        torque: Any = None,
+        force: Any = None,
+        parameters: Mapping[str, Any] | None = None,
         name: str = "",
     ) -> Element:
         """A torque in a joint that turns, or a force in one that slides, on both bodies.
 
         It is a number or a law of time, angle and rate (position and speed), ``law(t, angle, rate)``, and of `k` if
         there are parameters. The angle is that within half a turn of the drawn pose.
-        """  # fmt: skip
+        """
         if (torque is None) == (force is None):
             raise InputError("a motor has either a torque or a force")
         name = name or f"{joint.name} motor"
@@ -352,7 +365,9 @@ class Multibody:
                 self._needs(f"start of {what.name}", what, "angle" if name in ("angle", "rate") else "slide")
             values = array(f"{what.name}: {name}", value)
             if name == "angle" and abs(float(values)) > _MOST_RADIANS:
-                raise InputError(f"{what.name}: an angle of {float(values):g} rad? In degrees it is written {value}*lv.deg")
+                raise InputError(
+                    f"{what.name}: an angle of {float(values):g} rad? In degrees it is written {value}*lv.deg"
+                )
             self._targets.append(Target(what, name, np.atleast_1d(values), hold))
         self.__dict__.pop("_made", None)
 

@@ -41,7 +41,9 @@ class Report:
             lines.append(f"start            a singular position, of rank {self.rank_at_start}")
         if self.redundant:
             lines.append(f"redundant        {self.redundant}; not unique: reactions of {', '.join(self.undetermined)}")
-        lines += [f"start            {name} = {reached:.6g} (asked for {asked:.6g})" for name, asked, reached in self.targets]
+        lines += [
+            f"start            {name} = {reached:.6g} (asked for {asked:.6g})" for name, asked, reached in self.targets
+        ]
         return "\n".join(lines)
 
 

@@ -34,12 +34,12 @@ class LieEM(FrameScheme, Scheme):
     order = 2
     symplectic = False
     symmetric = True
-    conserves = ("generalized_energy", "constraint")
+    conserves: tuple[str, ...] = ("generalized_energy", "constraint")
     summary = (
         "energy-momentum scheme for frame bodies: rotations by a Cayley map, angular momenta in the bodies' frames"
     )
     source = "docs/multibody.md"
-    requires = (FRAMES, TURNING)
+    requires: tuple[Requirement, ...] = (FRAMES, TURNING)
     body = LieBody
 
     def force_scheme(self) -> LivensEM:

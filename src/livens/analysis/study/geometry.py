@@ -22,8 +22,8 @@ from livens.models.model import InitialState
 from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.schemes.base import Scheme
-from livens.schemes.recipes.frame_equations import SPINS
 from livens.schemes.recipes.elements import ElementScheme
+from livens.schemes.recipes.frame_equations import SPINS
 from livens.schemes.step import FlatEquations
 
 
@@ -102,7 +102,7 @@ def reversibility_defect(
     layout = step.equations.layout
     there = step.turned(step.end)
     guess = step.x.copy()
-    if isinstance(step.scheme, ElementScheme) and not system.frames:
+    if isinstance(step.scheme, ElementScheme) and not getattr(system, "frames", ()):
         guess[: len(system.coordinates) * len(step.scheme.unknowns)] *= -1.0
     else:
         guess = step.guess(there)

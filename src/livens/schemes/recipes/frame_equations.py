@@ -63,7 +63,7 @@ class FrameKernel:
         share = scheme.force_scheme().share(energies, State(q=q, v=v_m, p=v_m), State(q=q + h * v_m), unknown, h, t)
         rows, constraints = ca.densify(ca.vertcat(*share.rows)), _dense(share.constraints, m)
         work = ca.densify(ca.vertcat(ca.SX(share.supplied), ca.SX(share.dissipated)))
-        self.m, self.idle = m, not m and not rows.nnz() or (not m and _zero(rows))
+        self.m, self.idle = m, not m and _zero(rows)
         arguments = [v_m, lam, q, h, t, model.k]
         self.share = ca.Function("share", arguments, [rows, constraints, work])
         if scheme.both_levels and m:
@@ -174,7 +174,7 @@ class FrameEquations(StepEquations):
                 found[list(self.kept)] = x[self.unknowns[name]]
             return found
 
-        lam, gam = multipliers("lam"), multipliers("gam") if both else None
+        lam, gam = multipliers("lam"), multipliers("gam") if both else ca.SX.zeros(m)
         states = [self._state(body, q, v, p, spins) for body in self.bodies]
         inertias = [BodyInertia(*body.inertia(k[body.parameters])) for body in self.bodies]
         ys = [x[body.unknowns] for body in self.bodies]
