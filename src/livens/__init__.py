@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     from livens.models.port_hamiltonian import PortHamiltonian as PortHamiltonian
     from livens.models.problem import Problem as Problem
     from livens.models.system import System as System
+    from livens.multibody.builder import Multibody as Multibody
+    from livens.multibody.units import deg as deg
+    from livens.multibody.units import mm as mm
+    from livens.multibody.units import rpm as rpm
     from livens.results.hdf5_reader import load as load
     from livens.results.result import Result as Result
     from livens.run.control import StepControl as StepControl
@@ -78,6 +82,7 @@ _HOMES = {
     "Interrupted": "errors",
     "LivensError": "errors",
     "ModelError": "errors",
+    "Multibody": "multibody.builder",
     "MultibodyEquations": "models.multibody_equations",
     "Nambu": "models.nambu",
     "PortHamiltonian": "models.port_hamiltonian",
@@ -86,9 +91,12 @@ _HOMES = {
     "StepControl": "run.control",
     "System": "models.system",
     "WriteError": "errors",
+    "deg": "multibody.units",
     "load": "results.hdf5_reader",
+    "mm": "multibody.units",
     "prepare": "run.prepare",
     "resume": "run.simulate",
+    "rpm": "multibody.units",
     "same_as": "expressions.parameters",
     "simulate": "run.simulate",
     "through": "models.element",
@@ -113,11 +121,15 @@ PUBLIC_PATHS = {
 #: What later rooms attach to a `Result` when they are imported, which happens when it is first asked for.
 ACCESSORS = {
     "accuracy": "analysis.accuracy",
+    "named": "analysis.named",
     "observe": "analysis.observables",
     "plot": "plot",
     "problem": "scenario.saved",
     "system": "scenario.saved",
 }
+
+#: The same for a `Multibody`.
+MULTIBODY_ACCESSORS = {"simulate": "run.mechanism"}
 
 __all__ = sorted([*_HOMES, *PUBLIC_PATHS])  # once is enough
 

@@ -21,6 +21,8 @@ MORE = {"momentum_maps", "quadratic_invariants", "first Hamiltonian"}
 #: Schemes of which one step in (q, p) cannot show whether they are symplectic, and why.
 NO_FORM = {
     "livens-em-nullspace": "the mass matrix of a unit quaternion is singular; the steps are those of livens-em",
+    "lie-em": "angular momenta of bodies are part of the state beside (q, p)",
+    "lie-ggl": "angular momenta of bodies are part of the state beside (q, p)",
     "nambu-mt": "the state of a Nambu system is no phase space",
     "nambu-mt-g": "the state of a Nambu system is no phase space",
     "nambu-t": "the state of a Nambu system is no phase space",
@@ -91,6 +93,12 @@ def measured(name):
         body = lv.problems.load("free-rigid-body")
         reversibility.append(lv.study.reversibility_defect(body.system, scheme, body.q0, body.v0, H))
         equations.append(scheme.equations(body.system).flatten())
+    if name in ("lie-em", "lie-ggl"):
+        bars = lv.problems.load("double-four-bar")
+        given = dict(elements=bars.system.elements, parameters=bars.system.shared.values, frames=True)
+        system = lv.System(bars.system.coordinates, **given)
+        reversibility.append(lv.study.reversibility_defect(system, scheme, bars.q0, bars.v0, H))
+        equations.append(scheme.equations(system).flatten())
     return symplecticity, reversibility, equations
 
 

@@ -67,7 +67,9 @@ class Element:
     `coordinates` are names or indices of the system's coordinates; the model functions see only these, in this order.
     `parameters` belong to this element; a model function finds them, and the system's, in `k`.
     Elements that share their functions share their derivatives and compiled code too.
-    `quaternions` says which four of the element's coordinates, by their place in it, are unit quaternions.
+    `quaternions` says which four of the element's coordinates, by their place in it, are unit quaternions. `frames`
+    says which of them are the centre and the directors of a rigid body, part by part; the element then has the kinetic
+    energy of that body, and no constraints but those that keep the directors orthonormal.
     """
 
     def __init__(
@@ -84,9 +86,11 @@ class Element:
         name: str = "",
         constraint_names: Sequence[str] | None = None,
         quaternions: Sequence[Sequence[int]] = (),
+        frames: Sequence[Sequence[Sequence[int]]] = (),
     ) -> None:
         self.coordinates = tuple(coordinates)
         self.quaternions = tuple(tuple(four) for four in quaternions)
+        self.frames = tuple(tuple(tuple(part) for part in frame) for frame in frames)
         given = dict(zip(_ARGUMENTS, (kinetic, mass, potential, constraints, dissipation, forces), strict=True))
         self.functions: dict[str, ModelFunction | Through] = {
             role: function for role, function in given.items() if function is not None

@@ -17,7 +17,9 @@ from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.probe import Probe
 from livens.expressions.read import ModelFunction
 from livens.models.element import Element, ElementModel, Through, read_type, resolve
+from livens.models.frames import frames_of, turns_regularly
 from livens.models.model import InitialState, Model, Promising, View, only
+from livens.models.quantity import Quantity
 from livens.models.symmetry import has_linear_generators, momentum_generator
 
 
@@ -32,6 +34,9 @@ class System(Model):
     the momentum is ``p . xi(q)``. See `livens.symmetry` for translations and rotations.
 
     `quaternions` says which coordinates, four by four, are unit quaternions; by default those the elements declare.
+
+    With ``frames=True``, bodies with directors are taken as frames: schemes such as `lie-em` and `livens-em` then have
+    six unknowns per body (three in the plane) in place of its coordinates and the constraints that keep it rigid.
 
     >>> import livens as lv
     >>> oscillator = lv.System(
@@ -65,6 +70,7 @@ class System(Model):
         symmetries: Mapping[str, Callable[..., Any]] | None = None,
         constraint_names: Sequence[str] | None = None,
         quaternions: Sequence[Sequence[int | str]] | None = None,
+        frames: bool = False,
     ) -> None:
         self.coordinates = names_of("coordinates", coordinates, "q", one="coordinate")
         self.n = len(self.coordinates)
@@ -100,6 +106,11 @@ class System(Model):
         self.quaternions = self._quaternions(quaternions)
         #: Which of the constraints is that of unit length, for each quaternion.
         self.quaternion_constraints = self._unit_lengths()
+        self.frames = frames_of(self) if frames else ()
+        #: What results show by name beside coordinates.
+        self.quantities: dict[str, Quantity] = {}
+        #: What to do with constraints that follow from others, where a run does not say: "error" or "auto".
+        self.redundant = "error"
         self.symmetries = {
             name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }
@@ -195,6 +206,8 @@ class System(Model):
         from livens.models.start import initial_state
 
         only(given, ("q0", "v0"), "mechanical system")
+        if redundant == "error" and self.redundant == "auto":
+            redundant = "remove"
         return initial_state(self, given.get("q0"), given.get("v0"), k, t0=t0, project=project, redundant=redundant)
 
     def watched_energy(self, conserved: tuple[str, ...]) -> str:
@@ -251,7 +264,7 @@ class System(Model):
             for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
         ]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
-        return list(number), elements, symmetries, self.quaternions
+        return list(number), elements, symmetries, self.quaternions, bool(self.frames)
 
     @functools.cached_property
     def forms(self) -> tuple[str, ...]:
@@ -274,6 +287,26 @@ class System(Model):
     @property
     def has_quaternions(self) -> bool:
         return bool(self.quaternions)
+
+    @property
+    def has_frames(self) -> bool:
+        return bool(self.frames)
+
+    @functools.cached_property
+    def regular_rotation(self) -> bool:
+        """The rotation of every frame follows from its angular momentum: no principal moment of inertia is zero."""
+        return all(turns_regularly(self, frame) for frame in self.frames)
+
+    @functools.cached_property
+    def quadratic_constraints(self) -> bool:
+        """All constraints are at most quadratic in the coordinates."""
+        return not any(
+            ca.depends_on(ca.jacobian(ca.jacobian(model.g, model.q), model.q), model.q) for model in self._distinct
+        )
+
+    @property
+    def usual_scheme(self) -> str:  # type: ignore[override]
+        return "lie-em" if self.frames else "livens-em"
 
     @functools.cached_property
     def regular_mass(self) -> bool:

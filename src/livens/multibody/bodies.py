@@ -164,6 +164,7 @@ def director_body(name: str, inertia: Inertia) -> Body:
         constraints=_orthonormal,
         parameters=dict(mass=inertia.mass, euler=inertia.euler_tensor),
         constraint_names=["|d1| = 1", "|d2| = 1", "|d3| = 1", "d1.d2 = 0", "d1.d3 = 0", "d2.d3 = 0"],
+        frames=[[range(3), range(3, 6), range(6, 9), range(9, 12)]],
     )
 
 
@@ -197,6 +198,7 @@ def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0))
         constraints=_planar_orthonormal,
         parameters=dict(mass=mass, moment=moment),
         constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"],
+        frames=[[range(2), range(2, 4), range(4, 6)]],
     )
 
 
@@ -213,7 +215,14 @@ def particle(name: str, mass: float, dimension: int = 3) -> Body:
     """
     mass, origin = positive(f"{name}: the mass", mass), np.zeros(dimension)
     return Body(
-        name, Directors(dimension, 0), mass, origin, origin, kinetic=_particle_energy, parameters=dict(mass=mass)
+        name,
+        Directors(dimension, 0),
+        mass,
+        origin,
+        origin,
+        kinetic=_particle_energy,
+        parameters=dict(mass=mass),
+        frames=[[range(dimension)]],
     )
 
 

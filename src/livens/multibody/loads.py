@@ -19,7 +19,7 @@ TimeFunction = Callable[[Any], Any]
 
 
 @functools.cache
-def _weight(placement: Placement) -> ModelFunction:
+def weight(placement: Placement) -> ModelFunction:
     """At most quadratic in q, so its discrete gradient keeps the symmetry about the vertical (S004 eq. 115)."""
     return lambda q, k: -k.mass * m.dot(k.gravity, placement.point(q, k.X))
 
@@ -36,7 +36,7 @@ def gravity(body: Body, g: Any = None) -> Element:
     centre = Point((body, body.centre))
     return Element(
         centre.coordinates,
-        potential=_weight(centre.placement),
+        potential=weight(centre.placement),
         name=f"weight of {body.name}",
         parameters=dict(mass=_mass(body), gravity=downwards, X=centre.lever),
     )

@@ -44,6 +44,10 @@ class Placement:
         """Where the point X is."""
         raise NotImplementedError
 
+    def vector(self, q: Any, X: Any) -> Any:
+        """A vector that is fixed in the body, in space."""
+        return self.frame(q) @ X
+
     def velocity(self, q: Any, v: Any, X: Any) -> Any:
         """How fast the point X moves."""
         raise NotImplementedError
@@ -87,6 +91,9 @@ class Ground(Placement):
     def velocity(self, q: Any, v: Any, X: Any) -> Any:
         return np.zeros(self.dimension)
 
+    def vector(self, q: Any, X: Any) -> Any:
+        return X
+
 
 @dataclass(frozen=True)
 class Directors(Placement):
@@ -122,12 +129,23 @@ class Directors(Placement):
         return np.concatenate([f, *(X[i] * f for i in range(self.directors))])
 
     def torque(self, q: Any, tau: Any) -> Any:
-        # omega = 1/2 d_i x d_i' for orthonormal directors, so tau.omega = 1/2 (tau x d_i).d_i'
+        # forces (A^-1 tau) x d_i with A = sum (d_i.d_i I - d_i d_i^T): their moment is tau, and so is their power
+        # tau.omega, also in the middle of a step, where the directors are shorter than one and not quite orthogonal
         origin, *directors = self.parts(q)
-        return np.concatenate([0.0 * origin, *(0.5 * _turn(tau, d) for d in directors)])
+        squares = sum((m.dot(d, d) for d in directors), 0.0)
+        if self.dimension == 2:
+            turn = m.array(np.atleast_1d(tau)) / squares
+        else:
+            A = squares * np.eye(3) - sum(np.outer(d, d) for d in directors)
+            turn = _solved(A, m.array(tau))
+        return np.concatenate([0.0 * origin, *(_turn(turn, d) for d in directors)])
 
     def frame(self, q: Any) -> Any:
         return np.column_stack(self.parts(q)[1:])
+
+    def vector(self, q: Any, X: Any) -> Any:
+        directors = self.parts(q)[1:]
+        return sum((X[i] * d for i, d in enumerate(directors[1:], 1)), X[0] * directors[0])
 
     def turned(self, q: Any) -> Any:
         axes = np.eye(3) if self.dimension == 3 else np.ones((1, 1))
@@ -199,6 +217,12 @@ class Quaternion(Placement):
 
     def rates(self, q: np.ndarray, velocity: Any, omega: Any) -> np.ndarray:
         return np.asarray(self._joined(velocity, rot.rate_from_spatial(self._split(q)[1], omega)))
+
+
+def _solved(A: Any, b: Any) -> Any:
+    """``A^-1 b`` of a symmetric matrix of three rows, by its cofactors."""
+    cofactors = [m.cross(A[(i + 1) % 3], A[(i + 2) % 3]) for i in range(3)]
+    return m.array([m.dot(c, b) for c in cofactors]) / m.dot(A[0], cofactors[0])
 
 
 def _turn(omega: Any, d: Any) -> Any:

@@ -77,6 +77,7 @@ def _system(N: int, parameters: dict[str, float]) -> System:
             constraints=_rigid,
             name=bar,
             constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"],
+            frames=[[(0, 1), (2, 3), (4, 5)]],
         )
         for bar in lower + upper
     ]

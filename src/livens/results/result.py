@@ -77,6 +77,7 @@ class Result:
         def accuracy(
             self, *, seconds: float = 2.0, share: float = 0.75, scheme: Any = None, scaling: Any = None
         ) -> Estimate: ...
+        def named(self, name: str) -> Any: ...
         def observe(self, what: str | Callable[..., Any], *, increments: bool = False) -> np.ndarray: ...
 
     def __init__(
@@ -164,6 +165,13 @@ class Result:
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *livens.ACCESSORS})
+
+    def __getitem__(self, name: str) -> Any:
+        """A quantity over time by its name: a coordinate, an observable, or what the model names (`hinge.angle`)."""
+        return self.named(name)
+
+    def __iter__(self) -> Any:
+        raise TypeError("a Result is asked for quantities by name, such as result['x']; its rows are result.q")
 
     def __len__(self) -> int:
         return len(self.t)

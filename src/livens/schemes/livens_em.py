@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 import casadi as ca
 
+from livens.models.system import System
 from livens.schemes.energy_momentum import EnergyMomentum
 from livens.schemes.gradients import DiscreteGradient
 from livens.schemes.recipes.elements import ElementEnergies, Share, State
+from livens.schemes.recipes.frame_bodies import DirectorBody
+from livens.schemes.recipes.frame_equations import FrameEquations, FrameScheme
 from livens.schemes.recipes.midpoint_velocity import MidpointVelocity
+from livens.schemes.step import StepEquations
 
 
 class LivensEM(EnergyMomentum, MidpointVelocity):
@@ -22,6 +27,8 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
 
     Applied forces and dissipation act at the midpoint: their work ``h F_m . v_m``, with that of moving constraints,
     is then exactly the change of the generalised energy ``p.v - L``.
+
+    Bodies that are taken as frames have six unknowns each (three in the plane); the trajectory is the same.
     """
 
     name = "livens-em"
@@ -33,6 +40,11 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
     conserves = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme on Livens' principle (EML)"
     source = "S000 (28), S004 (72)"
+
+    def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
+        if model.frames and model.regular_rotation:
+            return FrameEquations(model, OnFrames(self), tuple(dropped))
+        return super().equations(model, dropped)
 
     def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
         Dq, Dv, q_m, v_m = h * x.v_m, 2 * (x.v_m - old.v), old.q + h / 2 * x.v_m, x.v_m
@@ -52,6 +64,19 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
             supplied=supplied,
             dissipated=h * ca.dot(R_v, v_m),
         )
+
+
+class OnFrames(FrameScheme):
+    """`livens-em` on frame bodies: momenta of directors, contracted body by body."""
+
+    body = DirectorBody
+    spins = False
+
+    def __init__(self, scheme: LivensEM) -> None:
+        self._scheme = scheme
+
+    def force_scheme(self) -> LivensEM:
+        return self._scheme
 
 
 class LivensEMWithGradient(LivensEM):

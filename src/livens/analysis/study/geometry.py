@@ -23,6 +23,7 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.elements import ElementScheme
+from livens.schemes.recipes.frame_equations import SPINS
 from livens.schemes.step import FlatEquations
 
 
@@ -101,7 +102,7 @@ def reversibility_defect(
     layout = step.equations.layout
     there = step.turned(step.end)
     guess = step.x.copy()
-    if isinstance(step.scheme, ElementScheme):
+    if isinstance(step.scheme, ElementScheme) and not getattr(system, "frames", ()):
         guess[: len(system.coordinates) * len(step.scheme.unknowns)] *= -1.0
     else:
         guess = step.guess(there)
@@ -172,6 +173,9 @@ class _Step:
         z[layout["p"]] *= -1.0
         for name in self.scheme.opposite:
             z[layout[name]] *= -1.0
+        if SPINS in layout:  # angular momenta turn around with the others
+            z[layout[SPINS]] *= -1.0
+            return z
         if not self.memory:
             return z
         x = self._solved(self.guess(z), z, self._no_step)

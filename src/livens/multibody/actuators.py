@@ -1,0 +1,122 @@
+"""What acts in joints: torsion springs and dampers, motors, drives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from livens import math as m
+from livens.expressions.read import ModelFunction
+from livens.models.element import Through, through
+from livens.multibody.joint_table import split, turn
+from livens.multibody.placement import Ground, Placement
+
+Law = Callable[..., Any]
+
+
+@functools.cache
+def torsion(a: Placement, b: Placement) -> Through:
+    """``stiffness/2 (angle - rest)^2`` through cosine and sine of the angle, which are bilinear in the directors.
+
+    The angle is taken within half a turn of the rest position.
+    """
+
+    def invariants(q: Any, k: Any) -> Any:
+        return list(turn(a, b, q, k.A, k.B))
+
+    def energy(w: Any, k: Any) -> Any:
+        c, s = m.cos(k.rest), m.sin(k.rest)
+        return 0.5 * k.stiffness * m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1]) ** 2
+
+    return through(invariants, energy)
+
+
+def relative_rate(a: Placement, b: Placement, q: Any, v: Any, A: Any) -> Any:
+    """How fast b turns against a about their axis."""
+    (qa, qb), (va, vb) = split(a, q), split(a, v)
+    of_b, of_a = angular_velocity(b, qb, vb), angular_velocity(a, qa, va)
+    if a.dimension == 2:
+        return of_b - of_a
+    return m.dot(unit_axis(a, qa, A), of_b - of_a)
+
+
+def angular_velocity(placement: Placement, q: Any, v: Any) -> Any:
+    """``A^-1 sum d_i x v_i``: right for rigid motion also where the directors are those of the middle of a step."""
+    if isinstance(placement, Ground):
+        return 0.0 if placement.dimension == 2 else m.array([0.0, 0.0, 0.0])
+    # the power of a torque is torque . omega: so omega is what the torque's generalised force is multiplied by
+    if placement.dimension == 2:
+        return m.dot(placement.torque(q, [1.0]), v)
+    units = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+    return m.array([m.dot(placement.torque(q, unit), v) for unit in units])
+
+
+def unit_axis(a: Placement, qa: Any, A: Any) -> Any:
+    axis = a.vector(qa, A[:, 2])
+    return axis if isinstance(a, Ground) else axis / m.norm(axis)
+
+
+@functools.cache
+def motor(a: Placement, b: Placement, law: Law, named: bool) -> ModelFunction:
+    """A torque about the axis, on b and with the other sign on a, by a law of time, angle and rate."""
+
+    def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
+        qa, qb = split(a, q)
+        cosine, sine = turn(a, b, q, k.A, k.B)
+        given = (t, m.atan2(sine, cosine), relative_rate(a, b, q, v, k.A))
+        size = law(*given, k) if named else law(*given)
+        torque = size * unit_axis(a, qa, k.A) if a.dimension == 3 else m.array([size])
+        on_a = [] if isinstance(a, Ground) else a.torque(qa, -torque)
+        on_b = [] if isinstance(b, Ground) else b.torque(qb, torque)
+        return m.array([*on_a, *on_b])
+
+    return forces
+
+
+@functools.cache
+def pusher(a: Placement, b: Placement, law: Law, named: bool) -> ModelFunction:
+    """A force along the axis of a sliding joint, at the point of b and with the other sign at that of a."""
+
+    def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
+        (qa, qb), (va, vb) = split(a, q), split(a, v)
+        axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
+        gap = b.point(qb, k.Y) - a.point(qa, k.X)
+        rate = m.dot(axis, b.velocity(qb, vb, k.Y) - a.velocity(qa, va, k.X))
+        given = (t, m.dot(axis, gap), rate)
+        force = (law(*given, k) if named else law(*given)) * axis
+        on_b = [] if isinstance(b, Ground) else b.force(qb, k.Y, force)
+        # the force acts on a where it acts on b, or its moment would be lost
+        inside = k.X if isinstance(a, Ground) else k.X + _slid(a, qa, gap)
+        on_a = [] if isinstance(a, Ground) else a.force(qa, inside, -force)
+        return m.array([*on_a, *on_b])
+
+    return forces
+
+
+def _slid(a: Placement, qa: Any, gap: Any) -> Any:
+    """A vector of space in the axes of a, which may be a little short in the middle of a step."""
+    columns = [a.vector(qa, unit) for unit in ([1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0])][: a.dimension]
+    return m.array([m.dot(d, gap) / m.dot(d, d) for d in columns])
+
+
+@functools.cache
+def drive(a: Placement, b: Placement, law: Law) -> ModelFunction:
+    """The angle of a joint is a function of time: ``cos(phi) sine - sin(phi) cosine = 0``."""
+
+    def constraints(q: Any, t: Any, k: Any) -> Any:
+        cosine, sine = turn(a, b, q, k.A, k.B)
+        angle = law(t)
+        return [m.cos(angle) * sine - m.sin(angle) * cosine]
+
+    return constraints
+
+
+@functools.cache
+def turning_damper(a: Placement, b: Placement) -> ModelFunction:
+    """Rayleigh's function ``viscosity/2 rate^2``."""
+
+    def dissipation(q: Any, v: Any, k: Any) -> Any:
+        return 0.5 * k.viscosity * relative_rate(a, b, q, v, k.A) ** 2
+
+    return dissipation

@@ -1,0 +1,304 @@
+"""Where a mechanism starts: positions that close its joints and meet targets, velocities of least kinetic energy."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.linalg import block_diag
+
+from livens import math as m
+from livens.errors import InputError
+from livens.models.frames import Frame
+from livens.models.summed import dynamics
+from livens.models.system import System
+from livens.multibody.actuators import angular_velocity
+from livens.multibody.joint import Joint
+from livens.multibody.parts import Part
+
+#: Directions that change a residual by less than this part of the largest change are left alone.
+_RANK = 1e-8
+#: A target is approached in steps of at most this much (radians, metres).
+_STRIDE = 0.25
+_CLOSED, _HELD = 1e-11, 1e-9
+_RATES = ("rate", "speed", "velocity", "omega")
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A joint's angle, rate, position or speed, or a body's position, velocity or omega at the start."""
+
+    what: Joint | Part
+    quantity: str
+    value: np.ndarray
+    hold: bool
+
+    @property
+    def of_rates(self) -> bool:
+        return self.quantity in _RATES
+
+    def __str__(self) -> str:
+        return f"{self.what.name}.{self.quantity}"
+
+
+class Motion:
+    """The ways in which the bodies of a system can move: six numbers each in space, three in the plane."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.frames: tuple[Frame, ...] = system.frames
+        self.size = sum(frame.dimension + frame.turning for frame in self.frames)
+
+    def map(self, q: np.ndarray) -> np.ndarray:
+        """The matrix that takes motions to velocities of the coordinates."""
+        found, first = np.zeros((self.system.n, self.size)), 0
+        for frame in self.frames:
+            d, turning = frame.dimension, frame.turning
+            found[list(frame.position), first : first + d] = np.eye(d)
+            for director in frame.directors:
+                x = q[list(director)]
+                hat = np.array([[0, x[2], -x[1]], [-x[2], 0, x[0]], [x[1], -x[0], 0]]) if d == 3 else _quarter(x)
+                found[list(director), first + d : first + d + turning] = hat
+            first += d + turning
+        return found
+
+    def moved(self, q: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Positions after a motion; directors stay orthonormal."""
+        new = q + self.map(q) @ y
+        for frame in self.frames:
+            if frame.directors:
+                places = np.array(frame.directors)
+                u, _, vh = np.linalg.svd(new[places])
+                new[places] = u @ vh
+        return new
+
+    @functools.cached_property
+    def constraints(self) -> tuple[int, ...]:
+        """Those between bodies."""
+        within = {i for frame in self.frames for i in frame.constraints}
+        return tuple(i for i in range(self.system.m) if i not in within)
+
+
+class Assembly:
+    """Solves for the start of a mechanism, with the drawn pose as the guess."""
+
+    def __init__(self, system: System, parts: Sequence[Part], targets: Sequence[Target]) -> None:
+        self.system, self.parts, self.targets = system, list(parts), list(targets)
+        self.motion = Motion(system)
+        d = dynamics(system)
+        k = ca.DM(system.parameter_vector())
+        kept = list(self.motion.constraints)
+        g = d.g[kept] if kept else ca.SX(0, 1)
+        positions, rates = self._expressions(d.q, d.v, False), self._expressions(d.q, d.v, True)
+        arguments = [d.q, d.v, d.t, d.k]
+        hidden = ca.jacobian(g, d.t) if kept else ca.SX(0, 1)
+        outputs = [g, ca.jacobian(g, d.q), hidden, positions, ca.jacobian(positions, d.q), ca.jacobian(rates, d.v)]
+        mass = ca.jacobian(d.fibre_derivative, d.v)
+        function = ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass)])
+        self._function, self._rest = function, (np.zeros(system.n), 0.0, k)
+        self.drawn = np.concatenate(
+            [
+                part.element.placement.coordinates(part.position, _in_space(part.rotation))
+                for part in parts
+                if part.element is not None
+            ]
+        )
+
+    def _at(self, q: np.ndarray) -> list[np.ndarray]:
+        """Constraints, their slopes in q and t, targets of positions and their slopes, slopes of rates, masses."""
+        return [np.array(x) for x in self._function(q, *self._rest)]
+
+    def _expressions(self, q: Any, v: Any, rates: bool) -> Any:
+        """What targets are about, as expressions of the state."""
+        place = {name: i for i, name in enumerate(self.system.coordinates)}
+        found = []
+        for target in self.targets:
+            if target.of_rates != rates:
+                continue
+            names = target.what.coordinates
+            i = [place[str(name)] for name in names]
+            of_q, of_v = m.symbols(q[i]), m.symbols(v[i])
+            found.append(m.expression(m.array(_measured(target, of_q, of_v))))
+        return ca.densify(ca.vertcat(*found)) if found else ca.SX(0, 1)
+
+    def _wanted(self, rates: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Values of the targets, which of them are held, and which are angles."""
+        chosen = [target for target in self.targets if target.of_rates == rates]
+        values = [target.value for target in chosen]
+        held = [np.full(target.value.size, target.hold) for target in chosen]
+        angles = [np.full(target.value.size, target.quantity == "angle") for target in chosen]
+        none = np.zeros(0)
+        return (
+            np.concatenate(values) if values else none,
+            np.concatenate(held) if held else none.astype(bool),
+            np.concatenate(angles) if angles else none.astype(bool),
+        )
+
+    # -- positions ----------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def position(self) -> np.ndarray:
+        """Coordinates that close all joints and meet the held targets; others as well as they can."""
+        value, held, angles = self._wanted(False)
+        q = self._closed(self.drawn, value[:0], held[:0], angles[:0])
+        if not value.size:
+            return q
+        begin = self._at(q)[3].ravel()
+        way = _wrapped(value - begin, angles)
+        steps = max(1, int(np.ceil(np.abs(way).max() / _STRIDE)))
+        for i in range(1, steps + 1):
+            q = self._closed(q, begin + way * i / steps, held, angles)
+        reached = self._at(q)[3].ravel()
+        missed = np.abs(_wrapped(value - reached, angles)) * held
+        if missed.max() > _HELD:
+            names = [str(target) for target in self.targets if not target.of_rates for _ in range(target.value.size)]
+            worst = int(np.argmax(missed))
+            raise InputError(
+                f"the start cannot be met: {names[worst]} is held at {value[worst]:.6g}, and the joints allow only "
+                f"{reached[worst]:.6g} nearby; leave some of the targets open with hold=False"
+            )
+        return q
+
+    def _closed(self, q: np.ndarray, value: np.ndarray, held: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        """Damped Gauss-Newton steps: constraints and held targets first, others within what these leave free."""
+        size = np.inf
+        for _ in range(60):
+            g, G, _, have, H, _, mass = self._at(q)
+            N = self.motion.map(q)
+            root = _root(N.T @ mass @ N)
+            gap = _wrapped(value - have.ravel()[: value.size], angles)
+            rows = np.vstack([G @ N, (H @ N)[: value.size][held]]) @ root
+            residual = np.concatenate([-g.ravel(), gap[held]])
+            y = _least(rows, residual)
+            loose = (H @ N)[: value.size][~held] @ root
+            if loose.size:
+                free = _null(rows)
+                y = y + free @ _least(loose @ free, gap[~held] - loose @ y)
+            y = root @ y
+            length = float(np.abs(y).max()) if y.size else 0.0
+            if length <= 1e-15 or (length < 1e-12 and length >= size):
+                break
+            q = self.motion.moved(q, y * min(1.0, _STRIDE / length))
+            size = length
+        g = self._at(q)[0].ravel()
+        if g.size and not np.abs(g).max() <= _CLOSED:
+            worst = self.motion.constraints[int(np.nanargmax(np.abs(g)))]
+            raise InputError(
+                f"the mechanism cannot be assembled near its drawing: '{self.system.constraint_names[worst]}' stays "
+                f"open by {np.abs(g).max():.3g}"
+            )
+        return q
+
+    # -- velocities ---------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def velocity(self) -> np.ndarray:
+        """Velocities that the joints allow, with the held rates, of least kinetic energy."""
+        q = self.position
+        value, held, _ = self._wanted(True)
+        _, G, hidden, _, _, V, mass = self._at(q)
+        N = self.motion.map(q)
+        root = _root(N.T @ mass @ N)
+        rows = np.vstack([G @ N, (V @ N)[held]]) @ root
+        wanted = np.concatenate([-hidden.ravel(), value[held]])
+        y = _least(rows, wanted)
+        missed = np.abs(rows @ y - wanted)
+        if missed.size and missed.max() > _HELD * (1.0 + np.abs(wanted).max()):
+            names = [str(t) for t in self.targets if t.of_rates and t.hold for _ in range(t.value.size)]
+            names = [*(self.system.constraint_names[i] for i in self.motion.constraints), *names]
+            raise InputError(
+                f"the start cannot be met: the joints do not allow the held rates, see {names[int(np.argmax(missed))]}"
+            )
+        if (~held).any():
+            loose, free = (V @ N)[~held] @ root, _null(rows)
+            y = y + free @ _least(loose @ free, value[~held] - loose @ y)
+        return np.asarray(N @ (root @ y))
+
+    @property
+    def state(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.position, self.velocity
+
+    def reached(self) -> list[tuple[str, float, float]]:
+        """Every target with what it asks for and what was reached."""
+        found = []
+        for rates, matrix in ((False, None), (True, 5)):
+            value, _, angles = self._wanted(rates)
+            have = self._at(self.position)[3].ravel() if matrix is None else self._at(self.position)[5] @ self.velocity
+            have = value - _wrapped(value - have, angles)
+            names = [str(t) for t in self.targets if t.of_rates == rates for _ in range(t.value.size)]
+            found += list(zip(names, value.tolist(), np.ravel(have).tolist(), strict=True))
+        return found
+
+    # -- ranks --------------------------------------------------------------------------------------------------------
+    def generic(self) -> np.ndarray:
+        """A position near the start with nothing special about it."""
+        q = self.position
+        _, G, _, _, _, _, mass = self._at(q)
+        N = self.motion.map(q)
+        root = _root(N.T @ mass @ N)
+        free = _null(G @ N @ root)
+        if not free.shape[1]:
+            return q
+        way = root @ free @ np.random.default_rng(7).standard_normal(free.shape[1])
+        none = np.zeros(0)
+        try:
+            shift = self.motion.moved(q, 0.02 * way / np.abs(way).max())
+            return self._closed(shift, none, none.astype(bool), none.astype(bool))
+        except InputError:
+            return q
+
+    def joint_rows(self, q: np.ndarray) -> np.ndarray:
+        """How constraints between bodies change with their motions, each row of length one."""
+        rows = self._at(q)[1] @ self.motion.map(q)
+        length = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.where(length > 0, length, 1.0))
+
+
+def _measured(target: Target, q: Any, v: Any) -> Any:
+    what = target.what
+    if isinstance(what, Joint):
+        of = {"angle": what.angle, "position": what.position}
+        of_rates = {"rate": what.rate, "speed": what.speed}
+        value = of[target.quantity](q) if target.quantity in of else of_rates[target.quantity](q, v)
+        return [value] if not isinstance(value, np.ndarray) or value.ndim == 0 else list(value)
+    d = what.dimension
+    if target.quantity == "omega":
+        found = angular_velocity(what.placement, q, v)
+        return [found] if d == 2 else list(found)
+    return list((q if target.quantity == "position" else v)[:d])
+
+
+def _quarter(x: np.ndarray) -> np.ndarray:
+    return np.array([[-x[1]], [x[0]]])
+
+
+def _in_space(R: np.ndarray) -> np.ndarray:
+    return R if R.shape == (3, 3) else block_diag(R, 1.0)
+
+
+def _root(mass: np.ndarray) -> np.ndarray:
+    """A matrix W with ``W^T M W = I``: in these units, metres and radians compare."""
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(mass)).T)
+
+
+def _least(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The shortest least-squares solution."""
+    if not rows.size:
+        return np.zeros(rows.shape[1])
+    return np.asarray(np.linalg.lstsq(rows, right, rcond=_RANK)[0])
+
+
+def _null(rows: np.ndarray) -> np.ndarray:
+    """Directions that change nothing, as columns."""
+    if not rows.shape[0]:
+        return np.eye(rows.shape[1])
+    _, sizes, vh = np.linalg.svd(rows)
+    rank = int((sizes > _RANK * max(sizes[0], 1e-300)).sum())
+    return np.asarray(vh[rank:].T)
+
+
+def _wrapped(gap: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """Angles within half a turn."""
+    return np.where(angles, np.remainder(gap + np.pi, 2 * np.pi) - np.pi, gap) if gap.size else gap

@@ -1,0 +1,123 @@
+"""What a mechanism's results show by name: ``hinge.angle``, ``slider.position``, ``pin.force``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+
+from livens import math as m
+from livens.models.element import ElementModel
+from livens.models.quantity import Quantity
+from livens.models.system import System
+from livens.multibody.actuators import angular_velocity
+from livens.multibody.joint import Joint
+from livens.multibody.parts import Part
+
+
+def quantities(
+    system: System, parts: Sequence[Part], joints: Sequence[Joint], observed: Mapping[str, Callable[..., Any]]
+) -> dict[str, Quantity]:
+    """All that can be asked for."""
+    place = {name: i for i, name in enumerate(system.coordinates)}
+    found: dict[str, Quantity] = {}
+    for part in parts:
+        for name, quantity in _of_part(part, [place[str(c)] for c in part.coordinates]).items():
+            found[f"{part.name}.{name}"] = quantity
+    numbers = {id(element): i for i, element in enumerate(system.elements)}
+    for joint in joints:
+        i = numbers[id(joint.element)]
+        for name, quantity in _of_joint(system, joint, i, [place[str(c)] for c in joint.coordinates]).items():
+            found[f"{joint.name}.{name}"] = quantity
+    for name, function in observed.items():
+        found[name] = Quantity(name, "", _own(function))
+    return found
+
+
+def _own(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda q, v, lam, t, k: m.expression(m.array(function(m.symbols(q), m.symbols(v))))
+
+
+def _of_part(part: Part, i: list[int]) -> dict[str, Quantity]:
+    d, placement = part.dimension, part.placement
+
+    def local(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+        return lambda q, v, lam, t, k: m.expression(m.array(function(m.symbols(q[i]), m.symbols(v[i]))))
+
+    found = {
+        "position": Quantity(f"centre of {part.name}", "m", local(lambda q, v: q[:d]), shape=(d,)),
+        "velocity": Quantity(f"velocity of the centre of {part.name}", "m/s", local(lambda q, v: v[:d]), shape=(d,)),
+    }
+    if part.turns:
+        whole = local(lambda q, v: placement.frame(q).ravel())
+        found["rotation"] = Quantity(f"axes of {part.name} as columns", "1", whole, shape=(d, d))
+        rate = local(lambda q, v: angular_velocity(placement, q, v) if d == 3 else [angular_velocity(placement, q, v)])
+        found["omega"] = Quantity(f"angular velocity of {part.name}", "rad/s", rate, shape=(3,) if d == 3 else ())
+    for name, marker in part.markers.items():
+        lever = marker.lever
+        if name not in ("centre", *found):
+            found[name] = Quantity(
+                f"point {name} of {part.name}",
+                "m",
+                local(lambda q, v, lever=lever: placement.point(q, lever)),  # type: ignore[misc]
+                shape=(d,),
+            )
+    return found
+
+
+def _of_joint(system: System, joint: Joint, number: int, i: list[int]) -> dict[str, Quantity]:
+    name = joint.name
+
+    def local(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+        return lambda q, v, lam, t, k: m.expression(m.array([function(m.symbols(q[i]), m.symbols(v[i]))]))
+
+    found = {}
+    if joint.kind.angle:
+        found["angle"] = Quantity(f"angle of {name}", "rad", local(lambda q, v: joint.angle(q)), angle=True)
+        found["rate"] = Quantity(f"rate of {name}", "rad/s", local(joint.rate))
+    if joint.kind.slide:
+        found["position"] = Quantity(f"position of {name}", "m", local(lambda q, v: joint.position(q)))
+        found["speed"] = Quantity(f"speed of {name}", "m/s", local(joint.speed))
+    model, own = system.models[number], system.multiplier_slices[number]
+    where = list(system.parameter_indices[number])
+    gap = ca.Function("g", [model.q, model.t, model.k], [ca.densify(model.g)])
+    found["violation"] = Quantity(
+        f"violation of {name}", "m", lambda q, v, lam, t, k: gap(q[i], t, k[where]), shape=(model.m,)
+    )
+    d = joint.a.dimension
+    reaction = _reaction(model, joint)
+
+    def force(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        return reaction(q[i], lam[own], t, k[where])[0]
+
+    def torque(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        return reaction(q[i], lam[own], t, k[where])[1]
+
+    found["force"] = Quantity(f"force of {name} on {joint.second.name}, in space", "N", force, force=True, shape=(d,))
+    turning = (3,) if d == 3 else ()
+    words = f"torque of {name} on {joint.second.name} about the joint, in space"
+    found["torque"] = Quantity(words, "N m", torque, force=True, shape=turning)
+    return found
+
+
+def _reaction(model: ElementModel, joint: Joint) -> ca.Function:
+    """Force and torque about the joint on the second part, from multipliers."""
+    lam = ca.SX.sym("lam", model.m)
+    f = -ca.jacobian(model.g, model.q).T @ lam
+    first = len(joint.first.coordinates)
+    # on the ground, what acts on the first part with the other sign
+    part, sign = (joint.second, 1) if joint.second.element is not None else (joint.first, -1)
+    own = slice(first, None) if sign == 1 else slice(0, first)
+    q, on = model.q[own], f[own]
+    d = part.dimension
+    directors = [(q[j : j + d], on[j : j + d]) for j in range(d, q.numel(), d)]
+    lever = joint.parameters["Y" if sign == 1 else "X"]
+    arm = sum((float(x) * e for x, (e, _) in zip(lever, directors, strict=False)), ca.SX.zeros(d))
+    pairs = [*directors, (-arm, on[:d])]
+    if d == 3:
+        torque = sum((ca.cross(e, g) for e, g in pairs), ca.SX.zeros(3))
+    else:
+        torque = sum((e[0] * g[1] - e[1] * g[0] for e, g in pairs), ca.SX(0))
+    outputs = [ca.densify(sign * on[:d]), ca.densify(sign * torque)]
+    return ca.Function("reaction", [model.q, lam, model.t, model.k], outputs)

@@ -1,0 +1,38 @@
+"""Bricard's mechanism (IFToMM A04): five rods and six hinges that move although counting says they cannot."""
+
+from __future__ import annotations
+
+import itertools
+
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.problems import problem
+
+_CORNERS = ((0, 0, 0), (1, 0, 0), (1, -1, 0), (1, -1, 1), (0, -1, 1), (0, 0, 1))
+_AXES = "yzxyzx"
+
+
+def bricard_mechanism(mass: float = 1.0, width: float = 0.1, g: float = 9.81) -> Multibody:
+    """Rods of length one along the edges of a cube, the first and the last hinged to the ground."""
+    mb = Multibody(gravity=[0, -g, 0])
+    before = mb.ground
+    for i, (a, b) in enumerate(itertools.pairwise(_CORNERS)):
+        along = [y - x for x, y in zip(a, b, strict=True)]
+        size = [1.0 if edge else width for edge in along]
+        centre = [(x + y) / 2 for x, y in zip(a, b, strict=True)]
+        rod = mb.box(f"rod{i + 1}", at=centre, size=size, mass=mass)
+        rod.point("end", at=b)
+        mb.revolute(f"hinge{i + 1}", before, rod, at=a, axis=_AXES[i])
+        before = rod
+    mb.revolute("hinge6", before, mb.ground, at=_CORNERS[-1], axis=_AXES[-1])
+    return mb
+
+
+@problem(
+    "bricard",
+    summary="five rods and six hinges in space with a redundant constraint: 60 coordinates, one degree of freedom",
+    source="IFToMM A04",
+)
+def bricard(mass: float = 1.0, width: float = 0.1, g: float = 9.81) -> Problem:
+    """From rest, along the edges of a cube; it swings with a period of about five seconds."""
+    return bricard_mechanism(mass, width, g).problem("bricard", h=1e-3, t_end=10.0)

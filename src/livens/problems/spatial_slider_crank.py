@@ -1,0 +1,41 @@
+"""The spatial slider-crank of the IFToMM benchmarks: revolute, spherical, universal and prismatic joint in one loop."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.multibody.parts import axes_along
+from livens.problems import problem
+
+
+def spatial_slider_crank_mechanism(speed: float = 6.0, g: float = 9.81) -> Multibody:
+    """The crank turns about x at (0, 0.1, 0.12); the slider moves along x."""
+    mb = Multibody(gravity=[0, 0, -g])
+    A, B, C = np.array([0, 0.1, 0.12]), np.array([0, 0.1, 0.2]), np.array([0.2, 0, 0])
+    along = (B - C) / 0.3
+    points = dict(a=A, b=B)
+    inertia = [1e-5, 1e-4, 1e-4]
+    crank = mb.body(
+        "crank", mass=0.12, inertia=inertia, position=(A + B) / 2, rotation=axes_along((B - A) / 0.08), points=points
+    )
+    rod = mb.body("rod", mass=0.5, inertia=[4e-4, 4e-3, 4e-3], position=(B + C) / 2, rotation=axes_along(along))
+    slider = mb.body("slider", mass=2.0, inertia=[1e-4] * 3, position=C)
+    hinge = mb.revolute("hinge", mb.ground, crank, at=A, axis="x")
+    mb.spherical("ball", crank, rod, at=B)
+    # the axis of the slider is the direction it moves in, that of the rod is normal to it and to the rod
+    mb.universal("cross", slider, rod, at=C, axis="x", other_axis=np.cross(along, [1, 0, 0]))
+    mb.prismatic("guide", mb.ground, slider, axis="x")
+    mb.start(hinge, rate=speed)
+    return mb
+
+
+@problem(
+    "spatial-slider-crank",
+    summary="crank, rod and slider in space with four kinds of joints: 36 coordinates, one degree of freedom",
+    source="IFToMM, Masarati's submission",
+)
+def spatial_slider_crank(speed: float = 6.0, g: float = 9.81) -> Problem:
+    """`speed` is the crank's at the start; it swings between 5.5 and 24.3 rad/s every turn."""
+    return spatial_slider_crank_mechanism(speed, g).problem("spatial-slider-crank", h=1e-3, t_end=5.0)

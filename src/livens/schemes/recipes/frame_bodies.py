@@ -1,0 +1,274 @@
+"""One step of one rigid body with a frame: how its unknowns move it, and how forces on its directors turn it.
+
+A body has its centre and its directors as coordinates, ``(phi, d_1, d_2, d_3)`` in space and ``(phi, d_1, d_2)`` in the
+plane, and the unknowns ``(u, w)`` of a step: the mean velocity of the centre and the mean rate of rotation. The step
+turns the directors by the Cayley map of ``h w``::
+
+    dm_i = (d_i + a x d_i + a (a.d_i))/(1 + a.a)        a = h w/2
+    d_i1 - d_i = h w x dm_i,   dm_i = (d_i + d_i1)/2
+
+so every director has a midpoint and an increment, as every coordinate of a scheme with midpoint velocities has, and
+elements that are written in directors take part unchanged. The recipes differ in what they take as momenta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import casadi as ca
+
+
+@dataclass(frozen=True)
+class BodyState:
+    """A body at the start of a step: coordinates, velocities and momenta, and the angular momentum in its own frame."""
+
+    q: Any
+    v: Any
+    p: Any
+    spin: Any
+
+
+@dataclass(frozen=True)
+class BodyInertia:
+    """Mass, and the Euler tensor ``integral X X^T dm`` of the directors."""
+
+    mass: Any
+    euler: Any
+
+
+class BodyRecipe:
+    """What a step is for one kind of body: dimension d, and number of directors (none for a particle).
+
+    `rows` are ``-h F`` of all elements, part by part like the coordinates. `pull` is what elements add to the velocity
+    that belongs to the momenta, see `GGLBody`; other recipes have none of it.
+    """
+
+    def __init__(self, dimension: int, directors: int) -> None:
+        self.d, self.count = dimension, directors
+        self.turning = 0 if not directors else 3 if dimension == 3 else 1
+
+    @property
+    def size(self) -> int:
+        """The number of unknowns."""
+        return self.d + self.turning
+
+    # -- kinematics ---------------------------------------------------------------------------------------------------
+    def parts(self, q: Any) -> list[Any]:
+        """What belongs to the centre, and to each director."""
+        return [q[self.d * i : self.d * (i + 1)] for i in range(1 + self.count)]
+
+    def moved(self, y: Any, q: Any, h: Any) -> SimpleNamespace:
+        """Directors at the start, in the middle and at the end of the step, and their rates."""
+        u, w = y[: self.d], y[self.d :]
+        start = self.parts(q)[1:]
+        a = h / 2 * w
+        f = 1 / (1 + ca.dot(a, a))
+        if self.d == 3:
+            mid = [f * (d + cross(a, d) + a * ca.dot(a, d)) for d in start]
+        else:
+            mid = [f * (d + a * quarter(d)) for d in start]
+        rates = [self.turned(w, d) for d in mid]
+        end = [2 * m - d for m, d in zip(mid, start, strict=True)]
+        return SimpleNamespace(u=u, w=w, a=a, start=start, mid=mid, end=end, rates=rates)
+
+    def turned(self, w: Any, d: Any) -> Any:
+        """``w x d``."""
+        return cross(w, d) if self.d == 3 else w * quarter(d)
+
+    def moment(self, arms: list[Any], forces: list[Any]) -> Any:
+        """``sum arm_i x force_i``; one number in the plane."""
+        if self.d == 3:
+            return sum((cross(x, f) for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(3))
+        return sum((x[0] * f[1] - x[1] * f[0] for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(1))
+
+    def lift(self, y: Any, q: Any, h: Any) -> Any:
+        """``(q1 - q0)/h`` from the unknowns."""
+        if not self.count:
+            return y
+        b = self.moved(y, q, h)
+        return ca.vertcat(b.u, *b.rates)
+
+    def guess(self, q: Any, v: Any) -> Any:
+        """Unknowns to start from: the velocity, and the rate of rotation that the directors' velocities mean."""
+        if not self.count:
+            return v
+        turning = self.moment(self.parts(q)[1:], self.parts(v)[1:])
+        return ca.vertcat(v[: self.d], turning / 2)
+
+    def placed(self, y: Any, q: Any, h: Any) -> tuple[Any, list[Any]]:
+        """Centre and directors at the end; what rounding did to the directors' orthonormality is put right."""
+        if not self.count:
+            return q + h * y, []
+        b = self.moved(y, q, h)
+        D = ca.horzcat(*b.end)
+        D = D @ (3 * ca.SX.eye(self.count) - D.T @ D) / 2
+        return q[: self.d] + h * b.u, ca.horzsplit(D)
+
+    # -- momenta ------------------------------------------------------------------------------------------------------
+    def velocity(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        """Velocities of centre and directors at the end of the step."""
+        raise NotImplementedError
+
+    def balance(self, y: Any, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        """The equations of the body, as many as it has unknowns."""
+        raise NotImplementedError
+
+    def end(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
+        """The body at the end of the step."""
+        raise NotImplementedError
+
+    def momenta(self, v: Any, inertia: BodyInertia) -> Any:
+        """Momenta of centre and directors that belong to velocities."""
+        phi, *directors = self.parts(v)
+        E = inertia.euler
+        of = [sum((E[i, j] * d for j, d in enumerate(directors)), ca.SX.zeros(self.d)) for i in range(self.count)]
+        return ca.vertcat(inertia.mass * phi, *of)
+
+
+class DirectorBody(BodyRecipe):
+    """`livens-em` in directors: their momenta are those of particles; contracted with ``dm_i x`` they turn the body.
+
+    The contraction removes the forces that keep the directors orthonormal. The trajectory is that of the scheme with
+    all directors and their constraints.
+    """
+
+    def velocity(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        return 2 * self.lift(y, old.q, h) - old.v
+
+    def balance(self, y: Any, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        r = 2 * self.momenta(self.lift(y, old.q, h), inertia) - 2 * old.p + rows
+        if not self.count:
+            return r
+        phi, *directors = self.parts(r)
+        return ca.vertcat(phi, self.moment(self.moved(y, old.q, h).mid, directors))
+
+    def end(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
+        phi, directors = self.placed(y, old.q, h)
+        v = self.velocity(y, old, pull, inertia, h)
+        p = 2 * self.momenta(self.lift(y, old.q, h), inertia) - old.p
+        return BodyState(ca.vertcat(phi, *directors), v, p, old.spin)
+
+
+class LieBody(BodyRecipe):
+    """Linear momentum p and the angular momentum Pi in the body's own frame, which is part of the state::
+
+        2 m u - 2 p0 = h F                                             p1  = 2 m u - p0
+        2 J W + h W x J W - 2 Pi0 = h R0^T (tau - a x tau)             Pi1 = 2 J W - Pi0        W = R0^T w
+
+    This is ``l1 = l0 + h tau`` in space with ``w = Rm J^-1 (Pi0 + Pi1)/2``, multiplied out. Pi is stored and not
+    computed from momenta of directors again: that would let rounding of the directors into the energy.
+    """
+
+    def mean(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
+        """Twice the mean of linear and angular momentum at both ends."""
+        b = self.moved(y, old.q, h)
+        return 2 * inertia.mass * b.u, 2 * self.spin_of(b, inertia)
+
+    def spin_of(self, b: SimpleNamespace, inertia: BodyInertia) -> Any:
+        """``J W``."""
+        if not self.count:
+            return ca.SX(0, 1)
+        trace = ca.trace(inertia.euler)
+        if self.d == 2:
+            return trace * b.w
+        return (trace * ca.SX.eye(3) - inertia.euler) @ (ca.horzcat(*b.start).T @ b.w)
+
+    def rotation(self, spin: Any, directors: list[Any], inertia: BodyInertia) -> Any:
+        """The rate of rotation in space that belongs to an angular momentum in the body's frame."""
+        trace = ca.trace(inertia.euler)
+        if self.d == 2:
+            return spin / trace
+        return ca.horzcat(*directors) @ solved(trace * ca.SX.eye(3) - inertia.euler, spin)
+
+    def velocity(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        twice_p, twice_spin = self.mean(y, old, pull, inertia, h)
+        of_centre = (twice_p - old.p[: self.d]) / inertia.mass
+        if not self.count:
+            return of_centre
+        directors = self.moved(y, old.q, h).end
+        omega = self.rotation(twice_spin - old.spin, directors, inertia)
+        return ca.vertcat(of_centre, *(self.turned(omega, d) for d in directors))
+
+    def balance(self, y: Any, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        twice_p, twice_spin = self.mean(y, old, pull, inertia, h)
+        of_centre = twice_p - 2 * old.p[: self.d] + rows[: self.d]
+        if not self.count:
+            return of_centre
+        b = self.moved(y, old.q, h)
+        torque = self.torque(b, y, old, rows, pull, inertia, h)
+        if self.d == 2:
+            return ca.vertcat(of_centre, twice_spin - 2 * old.spin + torque)
+        R = ca.horzcat(*b.start)
+        W = R.T @ b.w
+        turning = twice_spin + h / 2 * cross(W, twice_spin) - 2 * old.spin + R.T @ (torque - cross(b.a, torque))
+        return ca.vertcat(of_centre, turning)
+
+    def torque(
+        self, b: SimpleNamespace, y: Any, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any
+    ) -> Any:
+        """``-h tau``: every force acts where its point is in the middle of the step."""
+        return self.moment(b.mid, self.parts(rows)[1:])
+
+    def end(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
+        phi, directors = self.placed(y, old.q, h)
+        twice_p, twice_spin = self.mean(y, old, pull, inertia, h)
+        p, spin = twice_p - old.p[: self.d], twice_spin - old.spin
+        v = p / inertia.mass
+        if self.count:
+            omega = self.rotation(spin, directors, inertia)
+            v = ca.vertcat(v, *(self.turned(omega, d) for d in directors))
+        all_p = ca.vertcat(p, self.momenta(v, inertia)[self.d :]) if self.count else p
+        return BodyState(ca.vertcat(phi, *directors), v, all_p, spin)
+
+
+class GGLBody(LieBody):
+    """As `LieBody`, with the Hamiltonian ``H + lam.g(q) + gam.(G(q) v)``: both levels of the constraints hold.
+
+    `pull` is ``G(q_m)^T gam``, with parts FV_phi and FV_i, ``(s_i)_j = (d_j + a x d_j) . FV_i``::
+
+        p_m  = m u - FV_phi
+        Pi_m = J W - sum_i e_i x s_i
+        tau  = sum_i dm_i x F_i - sum_i v_mean,i x FV_i
+    """
+
+    def mean(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
+        twice_p, twice_spin = super().mean(y, old, pull, inertia, h)
+        twice_p -= 2 * pull[: self.d]
+        if not self.count:
+            return twice_p, twice_spin
+        b = self.moved(y, old.q, h)
+        forward = [d + self.turned(h / 2 * b.w, d) for d in b.start]
+        of_directors = self.parts(pull)[1:]
+        if self.d == 2:
+            return twice_p, twice_spin - 2 * self.moment(forward, of_directors)
+        for i, force in enumerate(of_directors):
+            axis = ca.SX.zeros(3)
+            axis[i] = 1
+            twice_spin -= 2 * cross(axis, ca.horzcat(*forward).T @ force)
+        return twice_p, twice_spin
+
+    def torque(
+        self, b: SimpleNamespace, y: Any, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any
+    ) -> Any:
+        plain = super().torque(b, y, old, rows, pull, inertia, h)
+        mean = (old.v + self.velocity(y, old, pull, inertia, h)) / 2
+        return plain + h * self.moment(self.parts(mean)[1:], self.parts(pull)[1:])
+
+
+def cross(a: Any, b: Any) -> Any:
+    """``a x b``, written out: CasADi's own keeps products with zero."""
+    return ca.vertcat(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+
+
+def quarter(d: Any) -> Any:
+    """A vector of the plane turned by a quarter, to the left."""
+    return ca.vertcat(-d[1], d[0])
+
+
+def solved(J: Any, b: Any) -> Any:
+    """``J^-1 b`` of a symmetric matrix of three rows, by its cofactors."""
+    columns = [J[:, i] for i in range(3)]
+    cofactors = [cross(columns[(i + 1) % 3], columns[(i + 2) % 3]) for i in range(3)]
+    return ca.vertcat(*(ca.dot(c, b) for c in cofactors)) / ca.dot(columns[0], cofactors[0])

@@ -1,0 +1,283 @@
+"""The equations of a step of a system of frame bodies: shares per type of element, contractions per body.
+
+Elements see midpoint velocities of directors and give forces on them; bodies turn their few unknowns into the former
+and contract the latter to as many equations. Both are known once per type, whatever their number.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.expressions.layout import Layout
+from livens.models.element import ElementModel
+from livens.models.frames import Frame, mass_and_euler
+from livens.models.system import System
+from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, State
+from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState
+from livens.schemes.step import FlatEquations, StepEquations
+
+#: The part of the state that holds the angular momenta of bodies in their own frames.
+SPINS = "body_spins"
+
+
+class FrameScheme:
+    """What a scheme for frame bodies says beside its name: the recipe of a body, and what elements add.
+
+    `share` is that of an `ElementScheme` with midpoint velocities as unknowns, for elements without kinetic energy.
+    """
+
+    body: type[BodyRecipe]
+    #: Angular momenta are part of the state.
+    spins: bool = True
+    #: Constraints hold on velocity level too: elements have a `pull` and a `hidden`.
+    both_levels: bool = False
+
+    def force_scheme(self) -> ElementScheme:
+        """The scheme whose shares are the forces on the directors."""
+        raise NotImplementedError
+
+    def pull(self, e: ElementEnergies, q: Any, v_m: Any, gam: Any, h: Any) -> Any:
+        """What an element adds to the velocity that belongs to the momenta."""
+        raise NotImplementedError
+
+    def hidden(self, e: ElementEnergies, q: Any, v_m: Any, v: Any, v1: Any, gam: Any, h: Any) -> tuple[Any, Any]:
+        """What an element adds to the rows, and its constraints on velocity level."""
+        raise NotImplementedError
+
+
+class FrameKernel:
+    """What one type of element adds, as functions of its local unknowns, state and parameters."""
+
+    def __init__(self, scheme: FrameScheme, model: ElementModel, body: bool) -> None:
+        model = _massless(model, body)
+        n, m = model.n, model.m
+        v_m, lam, gam = ca.SX.sym("v_m", n), _symbols("lam", m), _symbols("gam", m)
+        q, v, v1, h, t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("v1", n), ca.SX.sym("h"), ca.SX.sym("t")
+        energies, unknown = ElementEnergies(model), SimpleNamespace(v_m=v_m, lam=lam)
+        share = scheme.force_scheme().share(energies, State(q=q, v=v_m, p=v_m), State(q=q + h * v_m), unknown, h, t)
+        rows, constraints = ca.densify(ca.vertcat(*share.rows)), _dense(share.constraints, m)
+        work = ca.densify(ca.vertcat(ca.SX(share.supplied), ca.SX(share.dissipated)))
+        self.m, self.idle = m, not m and _zero(rows)
+        arguments = [v_m, lam, q, h, t, model.k]
+        self.share = ca.Function("share", arguments, [rows, constraints, work])
+        if scheme.both_levels and m:
+            pull = ca.densify(scheme.pull(energies, q, v_m, gam, h))
+            self.pull = ca.Function("pull", [v_m, gam, q, h, model.k], [pull])
+            bent, hidden = scheme.hidden(energies, q, v_m, v, v1, gam, h)
+            arguments = [v_m, gam, q, v, v1, h, model.k]
+            self.hidden = ca.Function("hidden", arguments, [ca.densify(bent), ca.densify(hidden)])
+
+
+@dataclass(frozen=True, eq=False)
+class FrameElement:
+    """One element of the system: the kernel of its type, and its places."""
+
+    kernel: FrameKernel
+    coordinates: list[int]
+    constraints: slice
+    parameters: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class FramePlace:
+    """One body of the system: the recipe of its kind, its inertia, and its places."""
+
+    recipe: BodyRecipe
+    frame: Frame
+    inertia: ca.Function
+    parameters: list[int]
+    unknowns: slice
+    spin: slice  # among the spins of the state
+
+
+class FrameEquations(StepEquations):
+    """The equations of a step of frame bodies, with the structure of elements and bodies.
+
+    Unknowns are those of the bodies, one body after the other, then the multipliers of the constraints between them;
+    what keeps directors orthonormal has none. Constraints in `dropped` are left out: their multipliers are zero.
+    """
+
+    def __init__(self, system: System, scheme: FrameScheme, dropped: tuple[int, ...] = ()) -> None:
+        self.system, self.scheme, self.dropped = system, scheme, dropped
+        spins = sum(frame.turning for frame in system.frames)
+        self.layout = system.layout.with_(**{SPINS: spins}) if scheme.spins and spins else system.layout
+        within = {i for frame in system.frames for i in frame.constraints}
+        #: The constraints that have a multiplier among the unknowns.
+        self.kept = tuple(i for i in range(system.m) if i not in within and i not in set(dropped))
+        sizes = {"bodies": sum(frame.dimension + frame.turning for frame in system.frames), "lam": len(self.kept)}
+        self.unknowns = Layout(**sizes, **({"gam": len(self.kept)} if scheme.both_levels else {}))
+
+    @functools.cached_property
+    def bodies(self) -> tuple[FramePlace, ...]:
+        """The bodies, in the order of their unknowns."""
+        system, first, spin, found = self.system, 0, 0, []
+        for frame in system.frames:
+            recipe = self.scheme.body(frame.dimension, len(frame.directors))
+            places = slice(first, first + recipe.size), slice(spin, spin + recipe.turning)
+            parameters = list(system.parameter_indices[frame.element])
+            found.append(FramePlace(recipe, frame, mass_and_euler(system, frame), parameters, *places))
+            first, spin = places[0].stop, places[1].stop
+        return tuple(found)
+
+    @functools.cached_property
+    def elements(self) -> tuple[FrameElement, ...]:
+        """The elements that add something, each type derived once."""
+        system, kernels, found = self.system, dict[tuple[ElementModel, bool], FrameKernel](), []
+        of_bodies = {frame.element for frame in system.frames}
+        for number, model in enumerate(system.models):
+            key = model, number in of_bodies
+            if key not in kernels:
+                kernels[key] = FrameKernel(self.scheme, *key)
+            if kernels[key].idle:
+                continue
+            own = system.multiplier_slices[number]
+            places = list(system.indices[number]), own if kernels[key].m else slice(own.start, own.start)
+            found.append(FrameElement(kernels[key], *places, list(system.parameter_indices[number])))
+        return tuple(found)
+
+    @functools.cached_property
+    def row_names(self) -> tuple[str, ...]:
+        """What each equation is about, in words."""
+        system, names = self.system, list[str]()
+        for frame in system.frames:
+            names += [f"balance of momentum of {system.coordinates[i]}" for i in frame.position]
+            turned = system.elements[frame.element].name or system.coordinates[frame.position[0]]
+            names += [f"balance of angular momentum of {turned}"] * frame.turning
+        names += [f"constraint {system.constraint_names[i]}" for i in self.kept]
+        if self.scheme.both_levels:
+            names += [f"hidden constraint {system.constraint_names[i]}" for i in self.kept]
+        return tuple(names)
+
+    # -- as one graph -------------------------------------------------------------------------------------------------
+    def flatten(self) -> FlatEquations:
+        return self._flat
+
+    @functools.cached_property
+    def _flat(self) -> FlatEquations:
+        system, layout = self.system, self.layout
+        n, m, both = system.n, system.m, self.scheme.both_levels
+        x, z = ca.SX.sym("x", self.unknowns.size), ca.SX.sym("z", layout.size)
+        c = ca.SX.sym("c", 2 + system.parameter_count)
+        h, t, k = c[0], c[1], c[2:]
+        q, v, p = z[layout["q"]], z[layout["v"]], z[layout["p"]]
+        spins = z[layout[SPINS]] if SPINS in layout else ca.SX.zeros(sum(b.recipe.turning for b in self.bodies))
+
+        def multipliers(name: str) -> Any:
+            found = ca.SX.zeros(m)
+            if self.kept:
+                found[list(self.kept)] = x[self.unknowns[name]]
+            return found
+
+        lam, gam = multipliers("lam"), multipliers("gam") if both else ca.SX.zeros(m)
+        states = [self._state(body, q, v, p, spins) for body in self.bodies]
+        inertias = [BodyInertia(*body.inertia(k[body.parameters])) for body in self.bodies]
+        ys = [x[body.unknowns] for body in self.bodies]
+
+        v_m = self._spread(n, [b.recipe.lift(y, s.q, h) for b, y, s in zip(self.bodies, ys, states, strict=True)])
+        rows, on_position, on_velocity = ca.SX.zeros(n), ca.SX.zeros(m), ca.SX.zeros(m)
+        supplied, dissipated = z[layout["supplied_energy"]], z[layout["dissipated_energy"]]
+        for e in self.elements:
+            i = e.coordinates
+            own, g, work = e.kernel.share(v_m[i], _at(lam, e.constraints), q[i], h, t, k[e.parameters])
+            rows[i] += own
+            if e.kernel.m:
+                on_position[e.constraints] = g
+            supplied, dissipated = supplied + work[0], dissipated + work[1]
+        pull = ca.SX.zeros(n)
+        if both:
+            jointed = [e for e in self.elements if e.kernel.m]
+            for e in jointed:
+                i = e.coordinates
+                pull[i] += e.kernel.pull(v_m[i], gam[e.constraints], q[i], h, k[e.parameters])
+            v1 = self._spread(
+                n,
+                [
+                    b.recipe.velocity(y, s, pull[list(b.frame.coordinates)], inertia, h)
+                    for b, y, s, inertia in zip(self.bodies, ys, states, inertias, strict=True)
+                ],
+            )
+            for e in jointed:
+                i = e.coordinates
+                arguments = v_m[i], gam[e.constraints], q[i], v[i], v1[i], h, k[e.parameters]
+                bent, hidden = e.kernel.hidden(*arguments)
+                rows[i] += bent
+                on_velocity[e.constraints] = hidden
+
+        balances, ends, guesses = [], [], []
+        for body, y, state, inertia in zip(self.bodies, ys, states, inertias, strict=True):
+            i = list(body.frame.coordinates)
+            balances.append(body.recipe.balance(y, state, rows[i], pull[i], inertia, h))
+            ends.append(body.recipe.end(y, state, pull[i], inertia, h))
+            guesses.append(body.recipe.guess(state.q, state.v))
+        kept, none = list(self.kept), ca.SX(0, 1)
+        levels = [on_position[kept], *([on_velocity[kept]] if both else [])] if kept else []
+        at_end = [self._spread(n, [getattr(end, name) for end in ends]) for name in ("q", "v", "p")]
+        after = [ca.vertcat(*(end.spin for end in ends))] if SPINS in layout else []
+        shown = z[layout["multipliers"]]
+        first = [shown[kept] if kept else none, *([ca.SX.zeros(len(kept))] if both and kept else [])]
+        return FlatEquations.of(
+            x,
+            z,
+            c,
+            residual=ca.cse(ca.densify(ca.vertcat(*balances, *levels))),
+            end=ca.cse(ca.densify(ca.vertcat(*at_end, supplied, dissipated, lam if m else none, *after))),
+            guess=ca.densify(ca.vertcat(*guesses, *first)),
+            kinds=tuple(self.unknowns.sizes.values()),
+            row_names=self.row_names,
+            layout=layout,
+        )
+
+    def _state(self, body: FramePlace, q: Any, v: Any, p: Any, spins: Any) -> BodyState:
+        i = list(body.frame.coordinates)
+        spin = spins[body.spin] if body.recipe.turning else ca.SX(0, 1)
+        return BodyState(q[i], v[i], p[i], spin)
+
+    def _spread(self, n: int, parts: list[Any]) -> Any:
+        """What bodies say about their coordinates, in the order of the system."""
+        found = ca.SX.zeros(n)
+        for body, part in zip(self.bodies, parts, strict=True):
+            found[list(body.frame.coordinates)] = part
+        return found
+
+
+def spins_at(system: System, q: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """The angular momenta of the bodies in their own frames, from the momenta of their directors."""
+    found = []
+    for frame in system.frames:
+        if not frame.directors:
+            continue
+        D, P = q[list(frame.directors)], p[list(frame.directors)]  # one row a director
+        turning = np.cross(D, P).sum(axis=0) if frame.dimension == 3 else D[:, 0] @ P[:, 1] - D[:, 1] @ P[:, 0]
+        found.append(D @ turning if frame.dimension == 3 else np.array([turning]))
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def _massless(model: ElementModel, body: bool) -> ElementModel:
+    """The same type without kinetic energy; of a body, without the constraints that keep it rigid too."""
+    through = {role: given for role, given in model.through.items() if role != "kinetic"}
+    parts = model.q, model.v, model.t, model.k, model.quaternions
+    g = ca.SX(0, 1) if body else model.g
+    return ElementModel(*parts, ca.SX(0), model.V, model.R, model.F, g, through)
+
+
+def _symbols(name: str, count: int) -> Any:
+    return ca.SX.sym(name, count) if count else ca.SX(0, 1)
+
+
+def _dense(blocks: Any, count: int) -> Any:
+    return ca.densify(ca.vertcat(*blocks)) if count else ca.SX(0, 1)
+
+
+def _zero(rows: Any) -> bool:
+    return all(ca.SX(rows[i]).is_zero() for i in range(rows.numel()))
+
+
+def _at(values: Any, where: slice) -> Any:
+    """An empty slice has one row and no column, which would count as a row."""
+    return values[where] if where.stop > where.start else ca.SX(0, 1)
