@@ -76,6 +76,6 @@ def billiard(smooth: float = 1e-4) -> Problem:
     waves = [side - np.abs((_PLACES + shift) % (2 * side) - side) for shift in (side / 4, 0.0)]
     q0 = (_RADIUS - depth + np.array(waves)).T.ravel()
     return Problem(
-        "billiard", system, q0, np.array([1.0, 1, 0, 0, 0, 0, 0, 0]), "livens-em", 1e-3, 2.0,
+        "billiard", system, q0, np.array([1.0, 1, 0, 0, 0, 0, 0, 0]), "livens-em", 1e-4, 2.0,
         scaling=scaling.stiffness(0.0, smooth, simplified=True),
     )  # fmt: skip

@@ -33,7 +33,7 @@ def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.
     )
     start = np.array([0.0, np.cos(angle), np.sin(angle)])
     return Problem(
-        "euler-top", model, None, None, "nambu-t", 0.15, 150.0, scaling=speed(0.01), start={"x0": start},
+        "euler-top", model, None, None, "nambu-t", 0.05, 150.0, scaling=speed(0.01), start={"x0": start},
         reference=_exact(inertia, start) if inertia[0] < inertia[1] < inertia[2] else None,
     )  # fmt: skip
 

@@ -45,6 +45,6 @@ def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem
         return (k.K1 * smooth_slope(q[0], smooth) ** 2 + k.K2 * smooth_slope(-q[0], smooth) ** 2) ** -0.5
 
     return Problem(
-        "two-walls", system, np.ones(1), np.zeros(1), "livens-em", 1e-3, 200.0, reference=reference,
+        "two-walls", system, np.ones(1), np.zeros(1), "livens-em", 5e-4, 200.0, reference=reference,
         scaling=scaling.written(steps),
     )  # fmt: skip
