@@ -54,11 +54,16 @@ _STEPS, _SAMPLES = 16_000, 200
 def reference(name):
     """A run with many steps of an accurate scheme, and by how much it differs from one with half as many."""
     problem, span = lv.problems.load(name), SPANS[name]
-    scheme = next(best for best in _BEST if best in fitting(name))
-    options = dict(scheme=scheme, t_end=problem.t0 + span, redundant="remove", progress=False)
-    fine, coarse = (lv.simulate(problem, h=span / steps, **options) for steps in (_STEPS, _STEPS // 2))
+    usual = max(fitting(name), key=lambda scheme: (not lv.schemes.get(scheme).fictive, lv.schemes.get(scheme).order))
     names = problem.system.error_variables
-    return fine, {name: np.abs(getattr(fine, name)[::2] - getattr(coarse, name)).max(axis=0) for name in names}
+    for scheme in [best for best in _BEST if best in fitting(name)] or [usual]:
+        options = dict(scheme=scheme, t_end=problem.t0 + span, redundant="remove", progress=False)
+        try:
+            fine, coarse = (lv.simulate(problem, h=span / steps, **options) for steps in (_STEPS, _STEPS // 2))
+        except lv.IntegrationError:
+            continue
+        return fine, {name: np.abs(getattr(fine, name)[::2] - getattr(coarse, name)).max(axis=0) for name in names}
+    raise AssertionError(f"no reference for {name}")
 
 
 @functools.cache

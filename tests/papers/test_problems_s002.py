@@ -53,7 +53,7 @@ def test_default_run(name):
     """Initial values are consistent, the run goes through, and energy comes and goes only as forces say."""
     problem = load(name)
     t_end = min(problem.t_end, 500 * problem.h)
-    run = lv.simulate(problem, t_end=t_end)
+    run = lv.simulate(problem, scheme="livens-em", t_end=t_end)
     assert run.status == "complete"
     scale = np.abs(run.observe("potential_energy")).max() + np.abs(run.observe("kinetic_energy")).max()
     assert np.abs(run.observe("energy_balance_defect")).max() < 1e-12 * scale
@@ -209,7 +209,7 @@ def test_spherical_pendulum_conserves():
 
 def test_pendulum_is_the_other_one_mirrored():
     one, other = load("pendulum", l=2.0), load("simple-pendulum", l=2.0)
-    assert np.array_equal(one.q0, [2.0, 0.0]) and (one.h, one.t_end) == (0.01, 240.0)
+    assert np.array_equal(one.q0, [2.0, 0.0]) and one.t_end == 240.0
     a, b = lv.simulate(one, t_end=3.0), lv.simulate(other, t_end=3.0, h=0.01)
     assert np.abs(a.q * [-1, 1] - b.q).max() < 1e-13
 
@@ -262,7 +262,7 @@ def test_vanishing_mass_on_springs(scheme):
     runs = {}
     for mass in (0.0, 1e-40, 1e-24, 1e-12, 1e-8, 1e-4):
         problem = load("vanishing-mass", m2=mass, p0=(6.0, 18.0))
-        runs[mass] = lv.simulate(problem, scheme=scheme)
+        runs[mass] = lv.simulate(problem, scheme=scheme, h=0.01)
     distance = {mass: np.abs(run.q - runs[0.0].q).max() for mass, run in runs.items()}
     assert distance[1e-40] == distance[1e-24] == 0.0
     for mass, smaller in ((1e-4, 1e-8), (1e-8, 1e-12)):
@@ -282,7 +282,7 @@ def test_vanishing_mass_starts_in_balance(m2):
 def test_mass_spring_damper_by_hand():
     """Equal masses and springs: both modes in closed form, for the whole of the thesis' run."""
     problem = load("mass-spring-damper")
-    assert np.array_equal(problem.q0, [6.0, 24.0]) and (problem.h, problem.t_end) == (0.1, 2000.0)
+    assert np.array_equal(problem.q0, [6.0, 24.0]) and problem.t_end == 2000.0
     for t in (1.0, 100.0, 2000.0):
         # from the middle (10, 20): (-4, 4) is the mode that stretches the second spring, with w^2 = 3
         x = 4 * np.cos(np.sqrt(3.0) * t)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 import casadi as ca
 import numpy as np
@@ -128,7 +128,7 @@ def walk(
     if "energy_balance_defect" in observables:
         variables |= {"supplied_energy", "dissipated_energy"}
     first: float | None = None
-    for block in _blocks(result, sorted(variables), rows):
+    for block in rows_of(result, sorted(variables), rows):
         values = [block[c] if isinstance(c, str) else c(block, k) for c in columns]
         for i, what in enumerate(observables):
             if what == "energy_balance_defect":
@@ -142,7 +142,8 @@ def _balanced(model: Model) -> str:
     return "generalized_energy" if "generalized_energy" in model.view.names else model.watched_energy(())
 
 
-def _blocks(result: Result, variables: Sequence[str], rows: int | None) -> Iterator[dict[str, np.ndarray]]:
+def rows_of(result: Result, variables: Sequence[str], rows: int | None = None) -> Iterator[dict[str, np.ndarray]]:
+    """Variables of a run by name, a block of rows at a time."""
     if rows is None:
         facts = result.facts
         rows = max(1, _BLOCK // (3 * len(facts.coordinates) + len(facts.constraint_names) + 3))
@@ -154,13 +155,28 @@ def _blocks(result: Result, variables: Sequence[str], rows: int | None) -> Itera
         yield {name: getattr(result, name)[a : a + rows] for name in variables}
 
 
-def observe(result: Result, what: Observable, *, increments: bool = False) -> np.ndarray:
+@overload
+def observe(result: Result, what: Observable, *, increments: bool = False, by: None = None) -> np.ndarray: ...
+@overload
+def observe(result: Result, what: Observable, *, increments: bool = False, by: str) -> dict[str, np.ndarray]: ...
+def observe(
+    result: Result, what: Observable, *, increments: bool = False, by: str | None = None
+) -> np.ndarray | dict[str, np.ndarray]:
     """An observable at every stored time; with `increments`, its change from each of them to the next.
 
     `what` is a name (see `livens.observe.NAMES`; a system's symmetries are names too), or a function of some of
-    ``q v p t k``, written like a model function, that returns a number or an array.
+    ``q v p t k``, written like a model function, that returns a number or an array. With ``by="element"`` the energies
+    ``kinetic_energy``, ``potential_energy``, ``dissipated_energy`` and ``supplied_energy`` of every element that has
+    any, by name: see `livens.analysis.elements`.
     """
+    if by not in (None, "element"):
+        raise InputError(f'observables are told apart by "element", got {by!r}')
     try:
+        if by is not None:
+            from livens.analysis.elements import by_element
+
+            accounts = by_element(result, what)
+            return {name: np.diff(account) for name, account in accounts.items()} if increments else accounts
         return _observed(result, what, increments)
     except MissingVariableError as error:
         raise InputError(f"the observable {what!r} cannot be computed: {error}") from None

@@ -81,7 +81,7 @@ def billiard(smooth: float = 1e-4) -> Problem:
         q0,
         np.array([1.0, 1, 0, 0, 0, 0, 0, 0]),
         "livens-em",
-        1e-3,
+        1e-4,
         2.0,
         scaling=scaling.stiffness(0.0, smooth, simplified=True),
     )

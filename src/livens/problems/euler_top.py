@@ -38,7 +38,7 @@ def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.
         None,
         None,
         "nambu-t",
-        0.15,
+        0.05,
         150.0,
         scaling=speed(0.01),
         start={"x0": start},

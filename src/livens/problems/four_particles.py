@@ -49,4 +49,4 @@ def four_particles(
             linear_momentum=bodies.linear_momentum(particles), angular_momentum=bodies.angular_momentum(particles)
         ),
     )
-    return Problem("four-particles", system, l * _CORNERS.ravel(), l * _SPEEDS.ravel(), "livens-em", 0.02, 10.0)
+    return Problem("four-particles", system, l * _CORNERS.ravel(), l * _SPEEDS.ravel(), "livens-em", 0.002, 10.0)

@@ -25,4 +25,4 @@ def free_rigid_body(
         bodies.coordinates([body]), elements=[body], symmetries=dict(angular_momentum=bodies.angular_momentum([body]))
     )
     q0 = np.array(rot.identity)
-    return Problem("free-rigid-body", system, q0, rot.rate_from_convective(q0, Omega), "livens-em", 0.05, 2.0)
+    return Problem("free-rigid-body", system, q0, rot.rate_from_convective(q0, Omega), "livens-em", 0.002, 2.0)

@@ -67,7 +67,7 @@ def heavy_top(
         symmetries=dict(L3=bodies.angular_momentum([top], axis=_UP)),
     )
     start = reference(0.0)
-    return Problem("heavy-top", system, start["q"], start["v"], "livens-em", 0.01, 2.0, reference=reference)
+    return Problem("heavy-top", system, start["q"], start["v"], "livens-em", 5e-4, 2.0, reference=reference)
 
 
 @problem(
@@ -94,4 +94,4 @@ def gyroscopic_top(
         symmetries=dict(L3=bodies.angular_momentum([top], axis=_UP)),
     )
     start = reference(0.0)
-    return Problem("gyroscopic-top", system, start["q"], start["v"], "ggl-variational", 0.002, 2.0, reference=reference)
+    return Problem("gyroscopic-top", system, start["q"], start["v"], "ggl-variational", 1e-4, 2.0, reference=reference)

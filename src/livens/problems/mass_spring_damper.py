@@ -33,6 +33,7 @@ def _problem(
     balanced: list[bool],
     h: float,
     t_end: float,
+    scheme: str = "livens-em",
 ) -> Problem:
     """`balanced` says which masses start with the velocity at which springs and damper balance."""
     if min(m + d) < 0 or max(m) == 0:
@@ -53,7 +54,7 @@ def _problem(
     force = K @ (middle - p0)
     v0 = np.array([force[i] / d[i] if balanced[i] else 0.0 for i in (0, 1)])
     reference = _exact(np.array(m), np.array(d), K, middle, np.array(p0), v0)
-    return Problem(name, system, np.array(p0), v0, "livens-em", h, t_end, reference=reference)
+    return Problem(name, system, np.array(p0), v0, scheme, h, t_end, reference=reference)
 
 
 def _exact(
@@ -99,7 +100,7 @@ def mass_spring_damper(
     A mass may be zero where its damper is not: it then starts with the velocity at which springs and damper balance.
     """
     light = [m1 == 0, m2 == 0]
-    return _problem("mass-spring-damper", (m1, m2), (d1, d2), k, r, alpha, p0, light, 0.1, 2000.0)
+    return _problem("mass-spring-damper", (m1, m2), (d1, d2), k, r, alpha, p0, light, 0.01, 2000.0)
 
 
 @problem(
@@ -114,4 +115,4 @@ def vanishing_mass(m2: float = 0.0, d2: float = 1e-4, p0: tuple[float, float] = 
     second mass starts at rest, where its springs alone balance.
     """
     k, r = (1.0, 1.0, 1.0), (10.0, 10.0, 10.0)
-    return _problem("vanishing-mass", (1.0, m2), (0.0, d2), k, r, 0.0, p0, [False, True], 0.01, 30.0)
+    return _problem("vanishing-mass", (1.0, m2), (0.0, d2), k, r, 0.0, p0, [False, True], 2e-4, 30.0, "radau-iia-3")

@@ -24,4 +24,4 @@ def pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:  # noq
         q, v = _MIRROR * exact(t)["q"], _MIRROR * exact(t)["v"]
         return {"q": q, "v": v, "multipliers": np.array([m * (v @ v - g * q[1]) / l**2])}
 
-    return dataclasses.replace(other, name="pendulum", q0=_MIRROR * other.q0, h=0.01, t_end=240.0, reference=reference)
+    return dataclasses.replace(other, name="pendulum", q0=_MIRROR * other.q0, h=0.005, t_end=240.0, reference=reference)

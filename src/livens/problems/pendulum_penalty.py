@@ -23,4 +23,4 @@ def pendulum_penalty(stiffness: float = 1e4, stretch: float = 0.01) -> Problem:
         parameters=dict(stiffness=stiffness, weight=1.0),
     )
     start = np.array([1.0 + stretch, 0.0])
-    return Problem("pendulum-penalty", model, start, np.zeros(2), "semi-explicit:0.5,0.6", 0.01, 10.0)
+    return Problem("pendulum-penalty", model, start, np.zeros(2), "semi-explicit:0.5,0.5", 1e-4, 10.0)

@@ -39,4 +39,4 @@ def rotor(mass: float = 1.0, k: float = 1.0, Omega: float = 1.02, eps: float = 0
         )
         return {"q": q, "v": v}
 
-    return Problem("rotor", system, np.zeros(2), np.zeros(2), "livens-midpoint", 0.1, 628.0, reference=reference)
+    return Problem("rotor", system, np.zeros(2), np.zeros(2), "livens-midpoint", 0.05, 628.0, reference=reference)

@@ -35,5 +35,5 @@ def two_oscillators(k: float = 1.0, stiffness: float = 1e3, damping: float = 1e2
         return {"q": state[:2], "v": state[2:], "p": state[2:]}
 
     return Problem(
-        "two-oscillators", model, start[:2], start[2:], "semi-explicit:0.5,0.8", 1.0, 20.0, reference=reference
+        "two-oscillators", model, start[:2], start[2:], "semi-explicit:0.5,0.8", 1e-3, 20.0, reference=reference
     )

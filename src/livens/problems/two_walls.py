@@ -50,7 +50,7 @@ def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem
         np.ones(1),
         np.zeros(1),
         "livens-em",
-        1e-3,
+        5e-4,
         200.0,
         reference=reference,
         scaling=scaling.written(steps),

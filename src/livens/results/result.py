@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -78,7 +78,15 @@ class Result:
             self, *, seconds: float = 2.0, share: float = 0.75, scheme: Any = None, scaling: Any = None
         ) -> Estimate: ...
         def named(self, name: str) -> Any: ...
-        def observe(self, what: str | Callable[..., Any], *, increments: bool = False) -> np.ndarray: ...
+        @overload
+        def observe(
+            self, what: str | Callable[..., Any], *, increments: bool = False, by: None = None
+        ) -> np.ndarray: ...
+        @overload
+        def observe(
+            self, what: str | Callable[..., Any], *, increments: bool = False, by: str
+        ) -> dict[str, np.ndarray]: ...
+        def observe(self, what: Any, *, increments: bool = False, by: str | None = None) -> Any: ...
 
     def __init__(
         self,

@@ -18,7 +18,8 @@ from livens.results.result import Result
 from livens.run.control import StepControl
 
 _EPS = float(np.finfo(float).eps)
-_STEPS = 400
+#: The step of the document, and how many of them are looked at.
+_H, _STEPS = 0.01, 400
 
 
 def _pendulum() -> Result:
@@ -63,8 +64,7 @@ def defect() -> tuple[Figure, list[Claim]]:
     for axes in (a, b, c):
         time_axis(axes, result)
     naive, ours, corrections = _guesses()
-    h = problems.load("pendulum").h
-    t = h * np.arange(1, _STEPS + 1)
+    t = _H * np.arange(1, _STEPS + 1)
     d.semilogy(t, naive, color=PALETTE[7], linewidth=0.8, label="naive guess")
     d.semilogy(t, np.maximum(ours, 1e-17), color=PALETTE[2], linewidth=0.8, label="extrapolated")
     d.set_ylabel("norm of the equations (s = 3)")
@@ -106,7 +106,7 @@ def _guesses() -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
     norms, counts = np.empty((_STEPS, 2)), np.empty((_STEPS, 2))
     past: list[np.ndarray] = []
     for n in range(_STEPS):
-        c = np.concatenate([[problem.h, n * problem.h], k])
+        c = np.concatenate([[_H, n * _H], k])
         naive = equations.guess_function(z, c).full().ravel()
         for i, start in enumerate((naive, _extrapolated(past) if n >= 5 else naive)):
             norms[n, i] = np.linalg.norm(equations.residual_function(start, z, c).full())

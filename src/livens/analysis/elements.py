@@ -1,0 +1,124 @@
+"""Energy accounts by element: who stores, loses and supplies the energy of a system.
+
+>>> import livens as lv
+>>> run = lv.simulate(lv.problems.load("double-four-bar-damped"), t_end=0.1)
+>>> accounts = run.observe("dissipated_energy", by="element")
+>>> bool(abs(sum(accounts.values()) - run.dissipated_energy).max() < 1e-12 * run.dissipated_energy[-1])
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.analysis.observables import _Column, rows_of
+from livens.errors import InputError, suggestion
+from livens.models.element import ElementModel
+from livens.models.summed import dynamics
+from livens.models.system import System
+from livens.results.result import MissingVariableError, Result
+
+#: What an element stores, as expressions of its model.
+_STORED: dict[str, Callable[[ElementModel], Any]] = {
+    "kinetic_energy": lambda m: m.T,
+    "potential_energy": lambda m: m.V,
+}
+#: The power of an element, as expressions of its model: its integral over time is what the run has recorded.
+_POWERS: dict[str, Callable[[ElementModel], Any]] = {
+    "dissipated_energy": lambda m: ca.dot(ca.gradient(m.R, m.v), m.v),
+    "supplied_energy": lambda m: ca.dot(m.F, m.v) + ca.gradient(m.V, m.t),
+}
+
+
+def by_element(result: Result, what: Any) -> dict[str, np.ndarray]:
+    """An energy of every element that has any, at every stored time, by the names of the elements.
+
+    Kinetic and potential energies follow from the state. What was dissipated and supplied is recorded as a whole: the
+    account of an element is the integral of its power by the trapezoidal rule, and what is missing of the recorded
+    energy of a step is shared among the elements in proportion to their work. So the accounts add up to the record.
+    """
+    known = (*_STORED, *_POWERS)
+    if what not in known:
+        raise InputError(f"elements have no account of {what!r}{suggestion(str(what), known)}")
+    system = result.system
+    if not isinstance(system, System):
+        raise InputError(f"only a System has elements, not a {system.kind}")
+    expression = _STORED.get(what) or _POWERS[what]
+    columns, owners = [], []
+    for i, part in enumerate(_of_elements(system, expression)):
+        if not part.is_zero():
+            columns.append(part)
+            owners.append(i)
+    values = _table(result, system, columns)
+    if what in _POWERS:
+        works = _steps_of(values, result.t)
+        if what == "supplied_energy":
+            more = _moving_constraints(result, system)
+            owners += list(more)
+            works = np.column_stack([works, *more.values()])
+        values = _balanced(works, np.diff(np.asarray(getattr(result, what))))
+    names = _names(system)
+    found: dict[str, np.ndarray] = {}
+    for column, i in enumerate(owners):
+        found[names[i]] = found.get(names[i], 0.0) + values[:, column]
+    return found
+
+
+def _of_elements(system: System, expression: Callable[[ElementModel], Any]) -> list[Any]:
+    """An expression of every element, in the symbols of the whole system."""
+    d, parts, found = dynamics(system), {}, []
+    for model, index, where in zip(system.models, system.indices, system.parameter_indices, strict=True):
+        if model not in parts:
+            parts[model] = ca.Function("part", [model.q, model.v, model.t, model.k], [expression(model)])
+        i = list(index)
+        found.append(ca.sparsify(ca.SX(parts[model](d.q[i], d.v[i], d.t, d.k[list(where)]))))
+    return found
+
+
+def _table(result: Result, system: System, columns: list[Any]) -> np.ndarray:
+    """Expressions of the state, one column each, at every stored time."""
+    if not columns:
+        return np.zeros((len(result.t), 0))
+    column, k = _Column(system, ca.vertcat(*columns), (len(columns),)), result.parameter_vector
+    return np.concatenate([column(block, k) for block in rows_of(result, column.variables)])
+
+
+def _steps_of(powers: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """The work of every step."""
+    return np.asarray((powers[1:] + powers[:-1]) / 2 * np.diff(t)[:, None])
+
+
+def _moving_constraints(result: Result, system: System) -> dict[int, np.ndarray]:
+    """The work of every step that constraints do which depend on time, by element: ``lam.dg/dt``."""
+    rates = _of_elements(system, lambda m: ca.jacobian(m.g, m.t))
+    moving = [i for i, rate in enumerate(rates) if rate.nnz()]
+    if not moving:
+        return {}
+    if "multipliers" not in result.stored:
+        raise MissingVariableError("multipliers", result.stored)
+    begins = np.concatenate([[0], np.cumsum([model.m for model in system.models])])
+    found = {}
+    for i in moving:
+        own = _table(result, system, [rates[i]])
+        # a multiplier acts on the step that ends in its row
+        lam = result.multipliers[1:, begins[i] : begins[i + 1]]
+        found[i] = np.einsum("ij,ij->i", lam, (own[1:] + own[:-1]) / 2) * np.diff(result.t)
+    return found
+
+
+def _balanced(works: np.ndarray, recorded: np.ndarray) -> np.ndarray:
+    """Works of every step that add up to what was recorded, summed up over time."""
+    size = np.abs(works)
+    total = size.sum(axis=1, keepdims=True)
+    shares = np.divide(size, total, out=np.zeros_like(size), where=total > 0)
+    works = works + shares * (recorded - works.sum(axis=1))[:, None]
+    return np.concatenate([np.zeros((1, works.shape[1])), np.cumsum(works, axis=0)])
+
+
+def _names(system: System) -> list[str]:
+    """What elements are called; those without a name are counted."""
+    return [element.name or f"element {i}" for i, element in enumerate(system.elements)]
