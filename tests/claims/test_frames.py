@@ -1,5 +1,6 @@
 """Frame bodies: what lie-em and lie-ggl conserve, and that livens-em on them is the scheme with all directors."""
 
+import casadi as ca
 import numpy as np
 import pytest
 from conftest import measured_order
@@ -197,3 +198,26 @@ def test_a_rod_without_thickness_says_what_is_missing():
     system = lv.System(rod.coordinates, elements=[rod], frames=True)
     with pytest.raises(lv.InputError, match="principal moments of inertia are all positive"):
         lv.simulate(system, *rod.state(omega=[0, 0, 1]), scheme="lie-em", h=0.1, t_end=1)
+
+
+@pytest.mark.parametrize("scheme", ["lie-em", "livens-em"])
+def test_the_jacobian_is_that_of_the_residual(scheme):
+    """Variations of the end of the step, taken to changes of the unknowns: the derivative by the unknowns."""
+    system, q, _ = chain(dissipative=True)
+    e = lv.schemes.get(scheme).equations(system).flatten()
+    random = np.random.default_rng(0)
+    x, z = random.standard_normal(e.size), random.standard_normal(e.z.numel())
+    z[: system.n], c = q, np.concatenate([[0.3, 0.1], system.parameter_vector()])
+    values, turn = (np.array(part).ravel() for part in e.newton_function(x, z, c)[1:])
+    found, turning = np.zeros((e.size, e.size)), np.eye(e.size)
+    found[e.rows, e.columns], turning[e.turn[1], e.turn[2]] = values, turn
+    exact = np.array(ca.Function("exact", e.arguments, [ca.jacobian(e.residual, e.x)])(x, z, c))
+    assert np.abs(found - exact @ turning).max() < 1e-12 * np.abs(found).max()
+    assert np.abs(found - exact).max() > 1e-2
+
+
+def test_tiers_agree():
+    """The reference tier turns its corrections as the fused one does."""
+    system, q, v = chain()
+    runs = [lv.simulate(system, q, v, h=0.02, t_end=0.2, tier=tier) for tier in ("fused", "reference")]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-13

@@ -96,14 +96,15 @@ def newton_kernel(equations: FlatEquations, order: Order) -> Code:
     Graph, LU factorisation in a static pivot order and both substitutions are one straight line of code, row by row,
     so that the row at work stays in registers.
     """
-    places = equations.rows.tolist(), equations.columns.tolist()
+    places = [equations.rows.tolist(), equations.columns.tolist()]
+    places += [list(part) for part in equations.turn[1:]] if equations.turn is not None else []
     content = f"{_writer()} {order} {places} {equations.newton_function.serialize()}"
     return find_or_compile(content, lambda: _newton_text(equations, order), "newton", _OFTEN)
 
 
 def _newton_text(equations: FlatEquations, order: Order) -> str:
     emitter = Emitter("newton", 5)
-    residual, jacobian = emitter.graph(equations.newton_function, _INPUTS[:3])
+    residual, jacobian, *turn = emitter.graph(equations.newton_function, _INPUTS[:3])
     for i, value in enumerate(residual):
         emitter.store(value, _R, i)
     row_at, column_at = np.argsort(order[0]), np.argsort(order[1])
@@ -111,10 +112,28 @@ def _newton_text(equations: FlatEquations, order: Order) -> str:
     for i, j, value in zip(row_at[equations.rows], column_at[equations.columns], jacobian, strict=True):
         matrix[i][int(j)] = value
     solution, growth = _solve(emitter, matrix, [residual[i] for i in order[0]])
-    for value, j in zip(solution, order[1], strict=True):
-        emitter.store(value, _OUT, j)
+    correction = dict(zip(order[1], solution, strict=True))
+    if turn:
+        correction |= _turned(emitter, equations, turn[0], correction)
+    for j, value in correction.items():
+        emitter.store(value, _OUT, int(j))
     emitter.store(growth, _R, len(residual))
     return emitter.text()
+
+
+def _turned(emitter: Emitter, e: FlatEquations, values: list[str], solution: dict[int, str]) -> dict[int, str]:
+    """The entries of the correction that are combinations of those of the solution."""
+    rows: dict[int, list[tuple[int, str]]] = {}
+    for i, j, value in zip(*e.turn[1:], values, strict=True):
+        rows.setdefault(i, []).append((j, value))
+    found = {}
+    for i, terms in rows.items():
+        (j, value), *rest = terms
+        total = emitter.mul(value, solution[j])
+        for j, value in rest:
+            total = emitter.minus_product(total, emitter.fneg(value), solution[j])
+        found[i] = total
+    return found
 
 
 def _solve(emitter: Emitter, matrix: list[dict[int, str]], right: list[str]) -> tuple[list[str], str]:

@@ -66,13 +66,20 @@ class ReferenceSolver:
 
     def _correction(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
         e = self.equations
-        residual, jacobian = (value.full().ravel() for value in e.newton_function(x, z, c))
+        residual, jacobian, *turn = (value.full().ravel() for value in e.newton_function(x, z, c))
         if not np.all(np.isfinite(jacobian)):
             return np.full(e.size, np.nan)
         matrix = sp.csc_matrix((jacobian, (e.rows, e.columns)), shape=(e.size, e.size))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", spl.MatrixRankWarning)
-            return np.asarray(spl.splu(matrix).solve(residual))
+            solution = np.asarray(spl.splu(matrix).solve(residual))
+        if not turn:
+            return solution
+        _, rows, columns = e.turn
+        correction = solution.copy()
+        correction[list(set(rows))] = 0.0
+        np.add.at(correction, rows, turn[0] * solution[list(columns)])
+        return correction
 
     def _damped(
         self, x: np.ndarray, dx: np.ndarray, z: np.ndarray, c: np.ndarray, last: float

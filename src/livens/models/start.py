@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.linalg import lapack
 from livens.errors import InputError
 from livens.expressions.numbers import vector
 from livens.models.model import InitialState
+from livens.models.redundancy import redundant_constraints
 from livens.models.summed import Dynamics, dynamics
 from livens.models.system import System
 
@@ -34,10 +36,10 @@ def initial_state(
     """Check and complete initial values.
 
     `project` moves them to the nearest consistent state instead of refusing them. `redundant` says what to do with
-    constraints that follow from others: "error" or "remove".
+    constraints that follow from others: "error", "remove" or "auto", which looks for them a step away from the start.
     """
-    if redundant not in ("error", "remove"):
-        raise InputError(f"redundant must be 'error' or 'remove', got {redundant!r}")
+    if redundant not in ("error", "remove", "auto"):
+        raise InputError(f"redundant must be 'error', 'remove' or 'auto', got {redundant!r}")
     q, v = (vector(name, value, system.coordinates, "coordinate") for name, value in (("q0", q0), ("v0", v0)))
     d = dynamics(system)
     regular = _regular_start(system, d, q, v, t0, k)
@@ -52,7 +54,13 @@ def initial_state(
             v = nearest_velocity(numbers, q, v)
             here = Here(*numbers.at_start(q, v))
         _check_consistent(system, numbers, here, q, v)
-    dropped = _redundant(system, numbers, here.G, q, redundant)
+    if redundant == "auto" or system.frames:
+        slopes = functools.partial(numbers.matrix, d.G)
+        dropped = redundant_constraints(system, q, v, slopes, functools.partial(onto_constraints, numbers))
+        if dropped and redundant == "error":
+            raise _refused(system, dropped)
+    else:
+        dropped = _redundant(system, numbers, here.G, q, redundant)
     multipliers = _multipliers(system, here, dropped)
     return InitialState(t0, {"q": q, "v": v, "p": here.p.ravel(), "multipliers": multipliers}, dropped)
 
@@ -235,10 +243,14 @@ def _redundant(system: System, numbers: Numbers, G: np.ndarray, q: np.ndarray, r
         dependent &= set(_dependent_rows(numbers.matrix(numbers.d.G, nearby)))
     if not dependent:
         return ()
-    names = ", ".join(f"'{system.constraint_names[i]}'" for i in sorted(dependent))
     if redundant == "remove":
         return tuple(sorted(dependent))
-    raise InputError(
+    raise _refused(system, dependent)
+
+
+def _refused(system: System, dependent: Collection[int]) -> InputError:
+    names = ", ".join(f"'{system.constraint_names[i]}'" for i in sorted(dependent))
+    return InputError(
         f"redundant constraints: {names} follow{'s' if len(dependent) == 1 else ''} from the others, so the "
         "multipliers are not determined; leave them out of the model, or pass redundant='remove'"
     )

@@ -206,8 +206,7 @@ class System(Model):
         from livens.models.start import initial_state
 
         only(given, ("q0", "v0"), "mechanical system")
-        if redundant == "error" and self.redundant == "auto":
-            redundant = "remove"
+        redundant = self.redundant if redundant == "error" else redundant
         return initial_state(self, given.get("q0"), given.get("v0"), k, t0=t0, project=project, redundant=redundant)
 
     def watched_energy(self, conserved: tuple[str, ...]) -> str:
@@ -264,7 +263,7 @@ class System(Model):
             for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
         ]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
-        return list(number), elements, symmetries, self.quaternions, bool(self.frames)
+        return list(number), elements, symmetries, self.quaternions, bool(self.frames), self.redundant
 
     @functools.cached_property
     def forms(self) -> tuple[str, ...]:

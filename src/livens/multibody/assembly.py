@@ -186,10 +186,9 @@ class Assembly:
         g = self._at(q)[0].ravel()
         if g.size and not np.abs(g).max() <= _CLOSED:
             worst = self.motion.constraints[int(np.nanargmax(np.abs(g)))]
-            raise InputError(
-                f"the mechanism cannot be assembled near its drawing: '{self.system.constraint_names[worst]}' stays "
-                f"open by {np.abs(g).max():.3g}"
-            )
+            why = "the start cannot be met: with what is held" if value.size else "the drawing cannot be assembled:"
+            name = self.system.constraint_names[worst]
+            raise InputError(f"{why} '{name}' stays open by {np.abs(g).max():.3g}")
         return q
 
     # -- velocities ---------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from livens.multibody.inertia import Inertia
 from livens.multibody.joint import Joint
 from livens.multibody.joint_table import PLANE, SPACE
 from livens.multibody.mobility import Report, report
+from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.named import quantities
 from livens.multibody.parts import Marker, Part, axes_about, axes_along, direction, point_in_space
 
@@ -386,7 +387,9 @@ class Multibody:
         if self.gravity is not None:
             shared["gravity"] = self.gravity
             elements += [_weight(body) for body in owned]
-        system = System(coordinates(owned), elements=elements, parameters=shared, frames=True)
+        # watched wherever nothing breaks them, such as the ground
+        momenta = dict(linear_momentum=linear_momentum(owned), angular_momentum=angular_momentum(owned))
+        system = System(coordinates(owned), elements=elements, parameters=shared, symmetries=momenta, frames=True)
         system.redundant = self.redundant
         system.quantities = quantities(system, parts, list(self.joints.values()), self._observed)
         return system

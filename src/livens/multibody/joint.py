@@ -9,8 +9,15 @@ import numpy as np
 from livens import math as m
 from livens.models.element import Element
 from livens.multibody import actuators
-from livens.multibody.joint_table import Kind, locked, split, turn
+from livens.multibody.joint_table import Kind, Side, locked, split, turn
 from livens.multibody.parts import Part
+
+
+def clean(values: np.ndarray) -> np.ndarray:
+    """Numbers that rounding left beside zero and one are zero and one."""
+    size = max(1.0, float(np.abs(values).max(initial=0.0)))
+    found = np.where(np.abs(values) < 1e-15 * size, 0.0, values)
+    return np.where(np.abs(np.abs(found) - 1.0) < 1e-15, np.sign(found), found)
 
 
 class Joint:
@@ -22,13 +29,17 @@ class Joint:
         self.name, self.what, self.kind, self.first, self.second = name, what, kind, first, second
         self.a, self.b = first.placement, second.placement
         self.coordinates = [*first.coordinates, *second.coordinates]
-        self.parameters = dict(
-            X=first.lever(places[0]), Y=second.lever(places[1]), A=first.inwards(axes), B=second.inwards(axes)
-        )
+        levers = clean(first.lever(places[0])), clean(second.lever(places[1]))
+        frames = clean(first.inwards(axes)), clean(second.inwards(axes))
+        self.parameters = dict(X=levers[0], Y=levers[1], A=frames[0], B=frames[1])
+        sides = Side.of(self.a, levers[0], frames[0]), Side.of(self.b, levers[1], frames[1])
+        of_a = bool(kind.pairs) or len(kind.directions) < self.a.dimension
+        given = sides[0].parameters(levers[0], frames[0], "XA", of_a)
+        given |= sides[1].parameters(levers[1], frames[1], "YB", bool(kind.pairs))
         self.element = Element(
             self.coordinates,
-            constraints=locked(self.a, self.b, kind),
-            parameters=self.parameters,
+            constraints=locked(*sides, kind),
+            parameters=given,
             name=name,
             constraint_names=kind.names,
         )

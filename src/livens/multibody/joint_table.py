@@ -11,9 +11,11 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from livens import math as m
 from livens.expressions.read import ModelFunction
-from livens.multibody.placement import Placement
+from livens.multibody.placement import Ground, Placement
 
 
 @dataclass(frozen=True)
@@ -54,18 +56,66 @@ PLANE = {
 }
 
 
+@dataclass(frozen=True)
+class Side:
+    """How a joint's frame lies in one of its bodies: what is zero, or an axis of the body itself, need not be computed.
+
+    `lever` says which entries of the lever are not zero, `axes` which axis of the body each axis of the joint is, with
+    its sign; nothing if one of them is none of these.
+    """
+
+    placement: Placement
+    lever: tuple[bool, ...]
+    axes: tuple[tuple[int, int], ...] | None
+
+    @classmethod
+    def of(cls, placement: Placement, lever: np.ndarray, axes: np.ndarray) -> Side:
+        """For a frame given by numbers."""
+        if isinstance(placement, Ground):
+            return cls(placement, (True,) * len(lever), None)
+        found = [(int(np.argmax(np.abs(column))), int(np.sign(column[np.argmax(np.abs(column))]))) for column in axes.T]
+        exact = np.zeros_like(axes)
+        for j, (i, sign) in enumerate(found):
+            exact[i, j] = sign
+        aligned = placement.turns and bool(np.array_equal(exact, axes))
+        return cls(placement, tuple(bool(x) for x in lever), tuple(found) if aligned else None)
+
+    def parameters(self, lever: np.ndarray, axes: np.ndarray, names: str, turns: bool) -> dict[str, Any]:
+        """What an element with this side is given: ``X`` or its entries that are not zero, and ``A``, if need be."""
+        X, A = names[0], names[1]
+        all_ = {X: lever} if all(self.lever) else {f"{X}{i + 1}": lever[i] for i, used in enumerate(self.lever) if used}
+        return all_ | ({A: axes} if self.axes is None and turns else {})
+
+    def point(self, q: Any, k: Any, name: str) -> Any:
+        """Where the joint is."""
+        if all(self.lever):
+            return self.placement.point(q, getattr(k, name))
+        return self.placement.point(
+            q, [getattr(k, f"{name}{i + 1}") if used else 0.0 for i, used in enumerate(self.lever)]
+        )
+
+    def axis(self, q: Any, k: Any, name: str, number: int) -> Any:
+        """An axis of the joint."""
+        if self.axes is None:
+            return self.placement.vector(q, getattr(k, name)[:, number - 1])
+        i, sign = self.axes[number - 1]
+        d = self.placement.dimension
+        director = q[d * (1 + i) : d * (2 + i)]
+        return director if sign == 1 else -director
+
+
 @functools.cache
-def locked(a: Placement, b: Placement, kind: Kind) -> ModelFunction:
-    """The constraints of a kind of joint between two placements; k has levers X, Y and axes A, B (as columns)."""
+def locked(a: Side, b: Side, kind: Kind) -> ModelFunction:
+    """The constraints of a kind of joint between two bodies; k has levers X, Y and axes A, B (as columns)."""
 
     def constraints(q: Any, k: Any) -> Any:
-        qa, qb = split(a, q)
-        gap = b.point(qb, k.Y) - a.point(qa, k.X)
-        if len(kind.directions) == a.dimension:
+        qa, qb = split(a.placement, q)
+        gap = b.point(qb, k, "Y") - a.point(qa, k, "X")
+        if len(kind.directions) == a.placement.dimension:
             found = list(gap)
         else:
-            found = [m.dot(a.vector(qa, k.A[:, i - 1]), gap) for i in kind.directions]
-        return found + [m.dot(a.vector(qa, k.A[:, i - 1]), b.vector(qb, k.B[:, j - 1])) for i, j in kind.pairs]
+            found = [m.dot(a.axis(qa, k, "A", i), gap) for i in kind.directions]
+        return found + [m.dot(a.axis(qa, k, "A", i), b.axis(qb, k, "B", j)) for i, j in kind.pairs]
 
     return constraints
 

@@ -50,6 +50,7 @@ class FlatEquations(StepEquations):
     noise: ca.Function | None = None  # as `roundoff`, if that is known from the parts; else it is derived
     inside: Any = None  # (theta, state at t + theta h) if the scheme has a formula within the step
     error: Any = None  # (estimated errors, what they are measured against) if the scheme estimates its own
+    turn: Any = None  # (values, rows, columns) of a matrix: a correction is this times the Newton system's solution
     onward: Any = None  # a linear function of x: what of the next step's unknowns follows from those of this one
 
     def __post_init__(self) -> None:
@@ -114,8 +115,9 @@ class FlatEquations(StepEquations):
 
     @functools.cached_property
     def newton_function(self) -> ca.Function:
-        """Residual and Jacobian nonzeros."""
-        return ca.Function("newton", self.arguments, [self.residual, self.jacobian])
+        """Residual and Jacobian nonzeros, then those of the matrix that turns the solution, if there is one."""
+        turn = [] if self.turn is None else [self.turn[0]]
+        return ca.Function("newton", self.arguments, [self.residual, self.jacobian, *turn])
 
     @functools.cached_property
     def end_function(self) -> ca.Function:

@@ -14,7 +14,6 @@ elements that are written in directors take part unchanged. The recipes differ i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -38,6 +37,28 @@ class BodyInertia:
     euler: Any
 
 
+@dataclass(frozen=True)
+class Motion:
+    """What a body does in a step: its unknowns, and its directors at the start, in the middle and at the end."""
+
+    u: Any
+    w: Any
+    start: list[Any]
+    mid: list[Any]
+    end: list[Any]
+    rates: list[Any]
+
+    @property
+    def rate(self) -> Any:
+        """``(q1 - q0)/h``."""
+        return ca.vertcat(self.u, *self.rates)
+
+    @property
+    def flat(self) -> list[Any]:
+        """All that the unknowns change."""
+        return [self.u, self.w, *self.mid, *self.end, *self.rates]
+
+
 class BodyRecipe:
     """What a step is for one kind of body: dimension d, and number of directors (none for a particle).
 
@@ -59,8 +80,10 @@ class BodyRecipe:
         """What belongs to the centre, and to each director."""
         return [q[self.d * i : self.d * (i + 1)] for i in range(1 + self.count)]
 
-    def moved(self, y: Any, q: Any, h: Any) -> SimpleNamespace:
+    def moved(self, y: Any, q: Any, h: Any) -> Motion:
         """Directors at the start, in the middle and at the end of the step, and their rates."""
+        if not self.count:
+            return Motion(y, ca.SX(0, 1), [], [], [], [])
         u, w = y[: self.d], y[self.d :]
         start = self.parts(q)[1:]
         a = h / 2 * w
@@ -69,9 +92,8 @@ class BodyRecipe:
             mid = [f * (d + cross(a, d) + a * ca.dot(a, d)) for d in start]
         else:
             mid = [f * (d + a * quarter(d)) for d in start]
-        rates = [self.turned(w, d) for d in mid]
         end = [2 * m - d for m, d in zip(mid, start, strict=True)]
-        return SimpleNamespace(u=u, w=w, a=a, start=start, mid=mid, end=end, rates=rates)
+        return Motion(u, w, start, mid, end, [self.turned(w, d) for d in mid])
 
     def turned(self, w: Any, d: Any) -> Any:
         """``w x d``."""
@@ -83,13 +105,6 @@ class BodyRecipe:
             return sum((cross(x, f) for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(3))
         return sum((x[0] * f[1] - x[1] * f[0] for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(1))
 
-    def lift(self, y: Any, q: Any, h: Any) -> Any:
-        """``(q1 - q0)/h`` from the unknowns."""
-        if not self.count:
-            return y
-        b = self.moved(y, q, h)
-        return ca.vertcat(b.u, *b.rates)
-
     def guess(self, q: Any, v: Any) -> Any:
         """Unknowns to start from: the velocity, and the rate of rotation that the directors' velocities mean."""
         if not self.count:
@@ -97,25 +112,61 @@ class BodyRecipe:
         turning = self.moment(self.parts(q)[1:], self.parts(v)[1:])
         return ca.vertcat(v[: self.d], turning / 2)
 
-    def placed(self, y: Any, q: Any, h: Any) -> tuple[Any, list[Any]]:
+    def placed(self, b: Motion, q: Any, h: Any) -> tuple[Any, list[Any]]:
         """Centre and directors at the end; what rounding did to the directors' orthonormality is put right."""
+        centre = q[: self.d] + h * b.u
         if not self.count:
-            return q + h * y, []
-        b = self.moved(y, q, h)
+            return centre, []
         D = ca.horzcat(*b.end)
         D = D @ (3 * ca.SX.eye(self.count) - D.T @ D) / 2
-        return q[: self.d] + h * b.u, ca.horzsplit(D)
+        return centre, ca.horzsplit(D)
+
+    # -- variations ---------------------------------------------------------------------------------------------------
+    # Newton's corrections are those of u and of the rotation at the END of the step, eta: they move the directors by
+    # h eta x d1, so no derivative of the Cayley map is needed. The change of w follows by a matrix at the end.
+    def spread(self, b: Motion) -> Any:
+        """How ``(q1 - q0)/h`` changes with the variations."""
+        found = ca.SX(self.d * (1 + self.count), self.size)
+        found[: self.d, : self.d] = ca.SX.eye(self.d)
+        for i, d in enumerate(b.end, 1):
+            found[self.d * i : self.d * (i + 1), self.d :] = -hat(d) if self.d == 3 else quarter(d)
+        return found
+
+    def turn(self, b: Motion, h: Any) -> Any:
+        """How the unknowns change with the variations: ``dw = (I - a^ + a a^T) eta``."""
+        found = ca.SX(ca.SX.eye(self.size))
+        a = h / 2 * b.w
+        if self.d == 3 and self.count:
+            found[self.d :, self.d :] = ca.SX.eye(3) - hat(a) + a @ a.T
+        elif self.count:
+            found[self.d, self.d] = 1 + a**2
+        return found
+
+    def slopes(self, b: Motion, old: BodyState, rows: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
+        """How the balance changes with the variations at given rows, and with the rows."""
+        free = Motion(_like(b.u), _like(b.w), b.start, _likes(b.mid), _likes(b.end), _likes(b.rates))
+        pushed = ca.SX.sym("r", self.d * (1 + self.count))
+        balance = self.balance(free, old, pushed, ca.SX.zeros(pushed.numel()), inertia, h)
+        unknown, middle = ca.vertcat(free.u, free.w), ca.vertcat(*free.mid, *free.rates)
+        found = [ca.jacobian(balance, x) for x in (unknown, middle, pushed)]
+        values = [*b.flat, rows]
+        by_unknown, by_middle, by_rows = ca.substitute(found, [*free.flat, pushed], values)
+        total = by_unknown @ self.turn(b, h)
+        if self.count:
+            moved = self.spread(b)[self.d :, :]
+            total = total + by_middle @ ca.vertcat(h / 2 * moved, moved)
+        return total, by_rows
 
     # -- momenta ------------------------------------------------------------------------------------------------------
-    def velocity(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+    def velocity(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
         """Velocities of centre and directors at the end of the step."""
         raise NotImplementedError
 
-    def balance(self, y: Any, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+    def balance(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
         """The equations of the body, as many as it has unknowns."""
         raise NotImplementedError
 
-    def end(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
+    def end(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
         """The body at the end of the step."""
         raise NotImplementedError
 
@@ -134,21 +185,20 @@ class DirectorBody(BodyRecipe):
     all directors and their constraints.
     """
 
-    def velocity(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
-        return 2 * self.lift(y, old.q, h) - old.v
+    def velocity(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        return 2 * b.rate - old.v
 
-    def balance(self, y: Any, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
-        r = 2 * self.momenta(self.lift(y, old.q, h), inertia) - 2 * old.p + rows
+    def balance(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        r = 2 * self.momenta(b.rate, inertia) - 2 * old.p + rows
         if not self.count:
             return r
         phi, *directors = self.parts(r)
-        return ca.vertcat(phi, self.moment(self.moved(y, old.q, h).mid, directors))
+        return ca.vertcat(phi, self.moment(b.mid, directors))
 
-    def end(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
-        phi, directors = self.placed(y, old.q, h)
-        v = self.velocity(y, old, pull, inertia, h)
-        p = 2 * self.momenta(self.lift(y, old.q, h), inertia) - old.p
-        return BodyState(ca.vertcat(phi, *directors), v, p, old.spin)
+    def end(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
+        phi, directors = self.placed(b, old.q, h)
+        p = 2 * self.momenta(b.rate, inertia) - old.p
+        return BodyState(ca.vertcat(phi, *directors), self.velocity(b, old, pull, inertia, h), p, old.spin)
 
 
 class LieBody(BodyRecipe):
@@ -157,16 +207,16 @@ class LieBody(BodyRecipe):
         2 m u - 2 p0 = h F                                             p1  = 2 m u - p0
         2 J W + h W x J W - 2 Pi0 = h R0^T (tau - a x tau)             Pi1 = 2 J W - Pi0        W = R0^T w
 
-    This is ``l1 = l0 + h tau`` in space with ``w = Rm J^-1 (Pi0 + Pi1)/2``, multiplied out. Pi is stored and not
-    computed from momenta of directors again: that would let rounding of the directors into the energy.
+    This is ``l1 = l0 + h tau`` in space with ``w = Rm J^-1 (Pi0 + Pi1)/2``, multiplied out; the second equation is
+    solved in the form ``(I - a^)^-1 R0 (...) = h tau``. Pi is stored and not computed from momenta of directors again:
+    that would let rounding of the directors into the energy.
     """
 
-    def mean(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
+    def mean(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
         """Twice the mean of linear and angular momentum at both ends."""
-        b = self.moved(y, old.q, h)
         return 2 * inertia.mass * b.u, 2 * self.spin_of(b, inertia)
 
-    def spin_of(self, b: SimpleNamespace, inertia: BodyInertia) -> Any:
+    def spin_of(self, b: Motion, inertia: BodyInertia) -> Any:
         """``J W``."""
         if not self.count:
             return ca.SX(0, 1)
@@ -182,38 +232,34 @@ class LieBody(BodyRecipe):
             return spin / trace
         return ca.horzcat(*directors) @ solved(trace * ca.SX.eye(3) - inertia.euler, spin)
 
-    def velocity(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
-        twice_p, twice_spin = self.mean(y, old, pull, inertia, h)
+    def velocity(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        twice_p, twice_spin = self.mean(b, old, pull, inertia, h)
         of_centre = (twice_p - old.p[: self.d]) / inertia.mass
         if not self.count:
             return of_centre
-        directors = self.moved(y, old.q, h).end
-        omega = self.rotation(twice_spin - old.spin, directors, inertia)
-        return ca.vertcat(of_centre, *(self.turned(omega, d) for d in directors))
+        omega = self.rotation(twice_spin - old.spin, b.end, inertia)
+        return ca.vertcat(of_centre, *(self.turned(omega, d) for d in b.end))
 
-    def balance(self, y: Any, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
-        twice_p, twice_spin = self.mean(y, old, pull, inertia, h)
+    def balance(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        twice_p, twice_spin = self.mean(b, old, pull, inertia, h)
         of_centre = twice_p - 2 * old.p[: self.d] + rows[: self.d]
         if not self.count:
             return of_centre
-        b = self.moved(y, old.q, h)
-        torque = self.torque(b, y, old, rows, pull, inertia, h)
+        torque = self.torque(b, old, rows, pull, inertia, h)
         if self.d == 2:
             return ca.vertcat(of_centre, twice_spin - 2 * old.spin + torque)
-        R = ca.horzcat(*b.start)
-        W = R.T @ b.w
-        turning = twice_spin + h / 2 * cross(W, twice_spin) - 2 * old.spin + R.T @ (torque - cross(b.a, torque))
-        return ca.vertcat(of_centre, turning)
+        R, a = ca.horzcat(*b.start), h / 2 * b.w
+        change = R @ (twice_spin + h / 2 * cross(R.T @ b.w, twice_spin) - 2 * old.spin)
+        turned = (change + cross(a, change) + a * ca.dot(a, change)) / (1 + ca.dot(a, a))
+        return ca.vertcat(of_centre, turned + torque)
 
-    def torque(
-        self, b: SimpleNamespace, y: Any, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any
-    ) -> Any:
+    def torque(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
         """``-h tau``: every force acts where its point is in the middle of the step."""
         return self.moment(b.mid, self.parts(rows)[1:])
 
-    def end(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
-        phi, directors = self.placed(y, old.q, h)
-        twice_p, twice_spin = self.mean(y, old, pull, inertia, h)
+    def end(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
+        phi, directors = self.placed(b, old.q, h)
+        twice_p, twice_spin = self.mean(b, old, pull, inertia, h)
         p, spin = twice_p - old.p[: self.d], twice_spin - old.spin
         v = p / inertia.mass
         if self.count:
@@ -233,12 +279,11 @@ class GGLBody(LieBody):
         tau  = sum_i dm_i x F_i - sum_i v_mean,i x FV_i
     """
 
-    def mean(self, y: Any, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
-        twice_p, twice_spin = super().mean(y, old, pull, inertia, h)
+    def mean(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
+        twice_p, twice_spin = super().mean(b, old, pull, inertia, h)
         twice_p -= 2 * pull[: self.d]
         if not self.count:
             return twice_p, twice_spin
-        b = self.moved(y, old.q, h)
         forward = [d + self.turned(h / 2 * b.w, d) for d in b.start]
         of_directors = self.parts(pull)[1:]
         if self.d == 2:
@@ -249,12 +294,23 @@ class GGLBody(LieBody):
             twice_spin -= 2 * cross(axis, ca.horzcat(*forward).T @ force)
         return twice_p, twice_spin
 
-    def torque(
-        self, b: SimpleNamespace, y: Any, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any
-    ) -> Any:
-        plain = super().torque(b, y, old, rows, pull, inertia, h)
-        mean = (old.v + self.velocity(y, old, pull, inertia, h)) / 2
+    def torque(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
+        plain = super().torque(b, old, rows, pull, inertia, h)
+        mean = (old.v + self.velocity(b, old, pull, inertia, h)) / 2
         return plain + h * self.moment(self.parts(mean)[1:], self.parts(pull)[1:])
+
+
+def _like(part: Any) -> Any:
+    return ca.SX.sym("b", part.numel()) if part.numel() else ca.SX(0, 1)
+
+
+def _likes(parts: list[Any]) -> list[Any]:
+    return [_like(part) for part in parts]
+
+
+def hat(a: Any) -> Any:
+    """The matrix of ``a x``."""
+    return ca.skew(a)
 
 
 def cross(a: Any, b: Any) -> Any:

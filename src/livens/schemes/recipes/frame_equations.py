@@ -66,6 +66,8 @@ class FrameKernel:
         self.m, self.idle = m, not m and _zero(rows)
         arguments = [v_m, lam, q, h, t, model.k]
         self.share = ca.Function("share", arguments, [rows, constraints, work])
+        slopes = [ca.jacobian(rows, v_m), ca.jacobian(rows, lam), ca.jacobian(constraints, v_m)]
+        self.slopes = ca.Function("slopes", arguments, slopes)
         if scheme.both_levels and m:
             pull = ca.densify(scheme.pull(energies, q, v_m, gam, h))
             self.pull = ca.Function("pull", [v_m, gam, q, h, model.k], [pull])
@@ -179,7 +181,8 @@ class FrameEquations(StepEquations):
         inertias = [BodyInertia(*body.inertia(k[body.parameters])) for body in self.bodies]
         ys = [x[body.unknowns] for body in self.bodies]
 
-        v_m = self._spread(n, [b.recipe.lift(y, s.q, h) for b, y, s in zip(self.bodies, ys, states, strict=True)])
+        motions = [b.recipe.moved(y, s.q, h) for b, y, s in zip(self.bodies, ys, states, strict=True)]
+        v_m = self._spread(n, [motion.rate for motion in motions])
         rows, on_position, on_velocity = ca.SX.zeros(n), ca.SX.zeros(m), ca.SX.zeros(m)
         supplied, dissipated = z[layout["supplied_energy"]], z[layout["dissipated_energy"]]
         for e in self.elements:
@@ -198,8 +201,8 @@ class FrameEquations(StepEquations):
             v1 = self._spread(
                 n,
                 [
-                    b.recipe.velocity(y, s, pull[list(b.frame.coordinates)], inertia, h)
-                    for b, y, s, inertia in zip(self.bodies, ys, states, inertias, strict=True)
+                    b.recipe.velocity(motion, s, pull[list(b.frame.coordinates)], inertia, h)
+                    for b, motion, s, inertia in zip(self.bodies, motions, states, inertias, strict=True)
                 ],
             )
             for e in jointed:
@@ -210,10 +213,10 @@ class FrameEquations(StepEquations):
                 on_velocity[e.constraints] = hidden
 
         balances, ends, guesses = [], [], []
-        for body, y, state, inertia in zip(self.bodies, ys, states, inertias, strict=True):
+        for body, motion, state, inertia in zip(self.bodies, motions, states, inertias, strict=True):
             i = list(body.frame.coordinates)
-            balances.append(body.recipe.balance(y, state, rows[i], pull[i], inertia, h))
-            ends.append(body.recipe.end(y, state, pull[i], inertia, h))
+            balances.append(body.recipe.balance(motion, state, rows[i], pull[i], inertia, h))
+            ends.append(body.recipe.end(motion, state, pull[i], inertia, h))
             guesses.append(body.recipe.guess(state.q, state.v))
         kept, none = list(self.kept), ca.SX(0, 1)
         levels = [on_position[kept], *([on_velocity[kept]] if both else [])] if kept else []
@@ -221,17 +224,65 @@ class FrameEquations(StepEquations):
         after = [ca.vertcat(*(end.spin for end in ends))] if SPINS in layout else []
         shown = z[layout["multipliers"]]
         first = [shown[kept] if kept else none, *([ca.SX.zeros(len(kept))] if both and kept else [])]
-        return FlatEquations.of(
-            x,
-            z,
-            c,
-            residual=ca.cse(ca.densify(ca.vertcat(*balances, *levels))),
+        residual = ca.densify(ca.vertcat(*balances, *levels))
+        if both:
+            jacobian, turn = ca.jacobian(residual, x), None
+        else:
+            jacobian, turn = self._jacobian(motions, states, rows, inertias, v_m, lam, q, h, t, k)
+        places = jacobian.sparsity().get_triplet()
+        shared = ca.cse([residual, ca.SX(jacobian.nz[:]), *([] if turn is None else [turn[0]])])
+        return FlatEquations(
+            x=x,
+            z=z,
+            c=c,
+            residual=shared[0],
+            rows=np.array(places[0], dtype=np.int64),
+            columns=np.array(places[1], dtype=np.int64),
+            jacobian=shared[1],
+            turn=None if turn is None else (shared[2], *turn[1:]),
             end=ca.cse(ca.densify(ca.vertcat(*at_end, supplied, dissipated, lam if m else none, *after))),
             guess=ca.densify(ca.vertcat(*guesses, *first)),
             kinds=tuple(self.unknowns.sizes.values()),
             row_names=self.row_names,
             layout=layout,
         )
+
+    def _jacobian(
+        self, motions: Any, states: Any, rows: Any, inertias: Any, v_m: Any, lam: Any, q: Any, h: Any, t: Any, k: Any
+    ) -> tuple[Any, Any]:
+        """The Jacobian in variations of the end of the step, by the chain rule: elements, then bodies.
+
+        The second part is the matrix that takes the variations to changes of the unknowns.
+        """
+        n, m, size = self.system.n, self.system.m, self.unknowns["bodies"].stop
+        by_v, by_lam, of_g = ca.SX(n, n), ca.SX(n, m), ca.SX(m, n)
+        for e in self.elements:
+            i, own = e.coordinates, list(range(e.constraints.start, e.constraints.stop))
+            slopes = e.kernel.slopes(v_m[i], _at(lam, e.constraints), q[i], h, t, k[e.parameters])
+            by_v += _placed(slopes[0], i, i, (n, n))
+            if own:
+                by_lam += _placed(slopes[1], i, own, (n, m))
+                of_g += _placed(slopes[2], own, i, (m, n))
+        spread, contract, direct = ca.SX(n, size), ca.SX(size, n), ca.SX(size, size)
+        turns: dict[tuple[int, int], Any] = {}
+        for body, motion, state, inertia in zip(self.bodies, motions, states, inertias, strict=True):
+            i, y = list(body.frame.coordinates), list(range(body.unknowns.start, body.unknowns.stop))
+            own, by_rows = body.recipe.slopes(motion, state, rows[i], inertia, h)
+            direct += _placed(own, y, y, (size, size))
+            contract += _placed(by_rows, y, i, (size, n))
+            spread += _placed(body.recipe.spread(motion), i, y, (n, size))
+            turn, first = body.recipe.turn(motion, h), body.recipe.d
+            pairs = [(a, b) for a in range(first, len(y)) for b in range(first, len(y))]
+            turns |= {(y[a], y[b]): turn[a, b] for a, b in pairs}
+        kept = list(self.kept)
+        both = direct + contract @ (by_v @ spread)
+        if kept:
+            none = ca.SX(len(kept), len(kept))
+            both = ca.blockcat([[both, contract @ by_lam[:, kept]], [of_g[kept, :] @ spread, none]])
+        if not turns:
+            return both, None
+        places = list(turns)
+        return both, (ca.vertcat(*turns.values()), [i for i, _ in places], [j for _, j in places])
 
     def _state(self, body: FramePlace, q: Any, v: Any, p: Any, spins: Any) -> BodyState:
         i = list(body.frame.coordinates)
@@ -264,6 +315,13 @@ def _massless(model: ElementModel, body: bool) -> ElementModel:
     parts = model.q, model.v, model.t, model.k, model.quaternions
     g = ca.SX(0, 1) if body else model.g
     return ElementModel(*parts, ca.SX(0), model.V, model.R, model.F, g, through)
+
+
+def _placed(block: Any, rows: list[int], columns: list[int], shape: tuple[int, int]) -> Any:
+    """A matrix with the nonzeros of a block at its rows and columns."""
+    block = ca.sparsify(block)
+    i, j = block.sparsity().get_triplet()
+    return ca.SX.triplet([rows[a] for a in i], [columns[b] for b in j], ca.SX(block.nz[:]), *shape)
 
 
 def _symbols(name: str, count: int) -> Any:
