@@ -56,9 +56,11 @@ if TYPE_CHECKING:
     from livens.models.port_hamiltonian import PortHamiltonian as PortHamiltonian
     from livens.models.problem import Problem as Problem
     from livens.models.system import System as System
+    from livens.results.ensemble import Ensemble as Ensemble
     from livens.results.hdf5_reader import load as load
     from livens.results.result import Result as Result
     from livens.run.control import StepControl as StepControl
+    from livens.run.ensemble import ensemble as ensemble
     from livens.run.events import Event as Event
     from livens.run.prepare import prepare as prepare
     from livens.run.simulate import resume as resume
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
 #: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
 _HOMES = {
     "Element": "models.element",
+    "Ensemble": "results.ensemble",
     "Event": "run.events",
     "FirstOrder": "models.first_order",
     "Force": "models.hamiltonian.model",
@@ -86,6 +89,7 @@ _HOMES = {
     "StepControl": "run.control",
     "System": "models.system",
     "WriteError": "errors",
+    "ensemble": "run.ensemble",
     "load": "results.hdf5_reader",
     "prepare": "run.prepare",
     "resume": "run.simulate",
