@@ -72,8 +72,18 @@ def ensemble(
         entry = actual.parameter_table.entries.get(name) if isinstance(actual, Model) else None
         values[name] = _rows(f"parameter '{name}'", value, len(entry.shape) if entry is not None else 0)
     count = _members({**starts, **values})
-    options = dict(every=every, store=store, project=project, redundant=redundant)
-    plan = Plan.of(model, _member(starts, 0), scheme=scheme, h=h, t_end=t_end, t0=t0, **options)
+    plan = Plan.of(
+        model,
+        _member(starts, 0),
+        scheme=scheme,
+        h=h,
+        t_end=t_end,
+        t0=t0,
+        every=every,
+        store=store,
+        project=project,
+        redundant=redundant,
+    )
     plans = [
         dataclasses.replace(plan, start={**plan.start, **_member(starts, i)}, parameters=_member(values, i))
         for i in range(count)
