@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from livens.run.control import StepControl as StepControl
     from livens.run.ensemble import ensemble as ensemble
     from livens.run.events import Event as Event
+    from livens.run.gradient import value_and_gradient as value_and_gradient
     from livens.run.prepare import prepare as prepare
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
@@ -96,6 +97,7 @@ _HOMES = {
     "same_as": "expressions.parameters",
     "simulate": "run.simulate",
     "through": "models.element",
+    "value_and_gradient": "run.gradient",
 }
 #: Public modules -> where they live: ``livens.bodies`` is ``livens.multibody``, whichever way it is imported.
 PUBLIC_PATHS = {

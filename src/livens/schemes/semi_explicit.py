@@ -87,6 +87,9 @@ class SemiExplicit(MapScheme):
             h *= scale
         return {"A": np.array(self._ahead(phase, q, p, t, h)).ravel(), **found}
 
+    def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+        return {} if self.fictive else {"A": self._ahead(Phase(phase_of(model), k), q, p, t, h)}
+
     def unknowns(self, model: Hamiltonian) -> dict[str, int]:
         felt = self.beta and ca.depends_on(model.B, ca.vertcat(model.q, model.v))
         return {"mean_velocity": model.n} if felt else {}

@@ -58,7 +58,7 @@ def test_members_are_the_runs_they_would_be(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_neither_order_nor_threads_change_a_bit(case):
-    name, scheme, steps = CASES[case]
+    name, scheme, _ = CASES[case]
     problem = lv.problems.load(name)
     start, parameters = members_of(problem, 37)
     many = ran(problem, scheme, 200, start, parameters, every=10)

@@ -13,6 +13,9 @@ from livens.results.ensemble import Ensemble
 from livens.run.plan import Plan
 from livens.run.together import together, why_not
 
+#: Fewer runs than this are over before the code for many of them is compiled.
+_WORTH = 8
+
 
 def run_members(
     build: str | Callable[..., Problem],
@@ -32,7 +35,7 @@ def run_members(
             key = plan.model.digest, plan.scheme, plan.h, plan.t0, plan.t_end
             groups.setdefault(key, []).append((i, plan, problem))
     for group in groups.values():
-        if len(group) > 1:
+        if len(group) >= _WORTH:
             _fill(rows, group, members, final)
     return [
         run_member(build, options, chosen, final) if row is None else row
