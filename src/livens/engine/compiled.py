@@ -5,8 +5,8 @@ from __future__ import annotations
 import collections
 import functools
 import threading
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -37,6 +37,8 @@ from livens.models.model import Model
 from livens.schemes.base import Scheme
 from livens.schemes.step import FlatEquations
 
+T = TypeVar("T")
+
 #: So many compiled steps are kept for models that are built again.
 _KEPT = 32
 #: So many choices of a first pivot order are remembered per step.
@@ -59,6 +61,15 @@ class CompiledStep:
         self._addresses: dict[Order | None, Kernels] = {}
         self._first: collections.OrderedDict[Hashable, Order] = collections.OrderedDict()
         self._lock = threading.RLock()
+        self._made: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is made once for this step and kept with it, such as the code of its derivatives."""
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            found: T = self._made[key]
+        return found
 
     @functools.cached_property
     def flat(self) -> FlatEquations:

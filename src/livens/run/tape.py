@@ -10,6 +10,7 @@ import numpy as np
 from livens.engine.compiled import CompiledStep
 from livens.engine.factors import Order
 from livens.engine.loop import Policy, flow
+from livens.engine.native import Code
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.steps import Carry, Stepper
 from livens.engine.tangent import GROWTH_LIMIT, adjoint_kernel, sweep_back, sweep_forth, tangent_kernel
@@ -48,7 +49,6 @@ class Tape:
     at: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     t: np.ndarray = field(default_factory=lambda: np.zeros(0))
     states: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    _orders: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def c(self) -> np.ndarray:
@@ -142,15 +142,12 @@ class Tape:
             return order, np.inf
         return (found, GROWTH_LIMIT) if found != order and found not in tried else (found, np.inf)
 
-    def _adjoint(self, order: Order | None) -> Any:
-        if order not in self._orders:
-            self._orders[order] = adjoint_kernel(self.compiled.flat, order)
-        return self._orders[order]
+    def _adjoint(self, order: Order | None) -> Code:
+        return self.compiled.once(("adjoint", order), lambda: adjoint_kernel(self.compiled.flat, order))
 
-    def _tangent(self, order: Order | None, directions: int) -> Any:
-        if (order, directions) not in self._orders:
-            self._orders[order, directions] = tangent_kernel(self.compiled.flat, order, directions)
-        return self._orders[order, directions]
+    def _tangent(self, order: Order | None, directions: int) -> Code:
+        key = "tangent", order, directions
+        return self.compiled.once(key, lambda: tangent_kernel(self.compiled.flat, order, directions))
 
 
 def _policy(chunk: Chunk) -> Policy:

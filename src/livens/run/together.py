@@ -15,8 +15,9 @@ from livens.engine.pivots import SingularMatrixError
 from livens.engine.table import observing
 from livens.engine.watch import Watched
 from livens.errors import InputError, LivensError
+from livens.expressions.evaluate import Evaluator
 from livens.models import observable
-from livens.models.model import Model
+from livens.models.model import InitialState, Model
 from livens.results.ensemble import Ensemble, Reduced
 from livens.results.record import Summary
 from livens.run.extremes import conserved, summary_of, watched_columns
@@ -52,14 +53,17 @@ def together(plans: Sequence[Plan], *, reduce: Reductions | None = None, threads
     steps, rest = whole_steps(plan.h, plan.t0, plan.t_end)
     schedule = Schedule(plan.h, plan.t0, steps, rest, int(plan.every), columns)
     momenta = tuple(compiled.model.symmetries)
-    watched, shapes = _watched(compiled, momenta, reduce or {})
+    if reduce:
+        watched, shapes = _watched(compiled, momenta, reduce)
+    else:
+        watched, shapes = compiled.once("watched", lambda: _watched(compiled, momenta, {}))
     k = np.array([one.k for one in plans])
-    width, outcome = width_of(compiled), None
+    width, outcome = compiled.once("width", lambda: width_of(compiled)), None
     if members.size:
         z = np.array([states[i] for i in members])
         order = ordered_members(z, k[members])
         z, sorted_k = z[order], k[members][order]
-        batch = Batch(compiled, _pivots(compiled, plan, z, sorted_k), watched, width)
+        batch = _batch(compiled, _pivots(compiled, plan, z, sorted_k), watched, width, bool(reduce))
         outcome = in_order(batch.run(z, sorted_k, schedule, threads), order)
         reasons |= {int(members[member]): why for member, why in outcome.reasons.items()}
     return _ensemble(plans, compiled, schedule, outcome, members, reasons, momenta, shapes, k, width)
@@ -81,10 +85,29 @@ def _starts(plans: Sequence[Plan]) -> tuple[CompiledStep, dict[int, np.ndarray],
         dropped = begun[i].dropped
     if dropped:
         compiled = compiled_step(plan.model, plan.scheme, dropped)
+    memory = compiled.once(("memory", plan.t0, plan.h), lambda: _memory(compiled, plan))
     for i, initial in begun.items():
-        memory = compiled.scheme.memory(compiled.model, initial.values, plans[i].k, initial.t, plan.h)
-        states[i] = compiled.layout.vector({**initial.values, **memory})
+        states[i] = compiled.layout.vector({**initial.values, **memory(initial, plans[i].k)})
     return compiled, states, reasons
+
+
+def _memory(compiled: CompiledStep, plan: Plan) -> Callable[[InitialState, np.ndarray], dict[str, Any]]:
+    """What the scheme adds to the state of a member: by expressions that are made ready once, if there are any."""
+    scheme, model, sizes = compiled.scheme, compiled.model, compiled.layout.sizes
+    if "p" in sizes:
+        q, p, k = (
+            ca.SX.sym(name, size) for name, size in zip("qpk", (sizes["q"], sizes["p"], plan.k.size), strict=True)
+        )
+        expressions = scheme.memory_expressions(model, q, p, k, plan.t0, plan.h)
+        if expressions:
+            evaluate = Evaluator([q, p, k], list(expressions.values()))
+
+            def evaluated(initial: InitialState, k: np.ndarray) -> dict[str, Any]:
+                found = evaluate(initial["q"], initial["p"], k)
+                return {name: value.ravel() for name, value in zip(expressions, found, strict=True)}
+
+            return evaluated
+    return lambda initial, k: scheme.memory(model, initial.values, k, initial.t, plan.h)
 
 
 def _pivots(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarray) -> Order | None:
@@ -99,6 +122,13 @@ def _pivots(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarray) ->
         except SingularMatrixError as error:
             why = str(error)
     raise InputError(f"the first step cannot be solved for any member: {why}")
+
+
+def _batch(compiled: CompiledStep, order: Order | None, watched: Watched, width: int, own: bool) -> Batch:
+    """Functions of the user's own are read anew every time; without any, what was made is found again."""
+    if own:
+        return Batch(compiled, order, watched, width)
+    return compiled.once(("batch", order), lambda: Batch(compiled, order, watched, width))
 
 
 def _watched(
