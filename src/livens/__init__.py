@@ -60,10 +60,13 @@ if TYPE_CHECKING:
     from livens.multibody.units import deg as deg
     from livens.multibody.units import mm as mm
     from livens.multibody.units import rpm as rpm
+    from livens.results.ensemble import Ensemble as Ensemble
     from livens.results.hdf5_reader import load as load
     from livens.results.result import Result as Result
     from livens.run.control import StepControl as StepControl
+    from livens.run.ensemble import ensemble as ensemble
     from livens.run.events import Event as Event
+    from livens.run.gradient import value_and_gradient as value_and_gradient
     from livens.run.prepare import prepare as prepare
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
@@ -73,6 +76,7 @@ if TYPE_CHECKING:
 #: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
 _HOMES = {
     "Element": "models.element",
+    "Ensemble": "results.ensemble",
     "Event": "run.events",
     "FirstOrder": "models.first_order",
     "Force": "models.hamiltonian.model",
@@ -92,6 +96,7 @@ _HOMES = {
     "System": "models.system",
     "WriteError": "errors",
     "deg": "multibody.units",
+    "ensemble": "run.ensemble",
     "load": "results.hdf5_reader",
     "mm": "multibody.units",
     "prepare": "run.prepare",
@@ -100,6 +105,7 @@ _HOMES = {
     "same_as": "expressions.parameters",
     "simulate": "run.simulate",
     "through": "models.element",
+    "value_and_gradient": "run.gradient",
 }
 #: Public modules -> where they live: ``livens.bodies`` is ``livens.multibody``, whichever way it is imported.
 PUBLIC_PATHS = {

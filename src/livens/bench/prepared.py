@@ -73,7 +73,7 @@ def _swept() -> dict[str, float]:
     from livens.engine import native
 
     name, lengths = values(f"l=0.5:2:{_MEMBERS}")
-    lv.study.sweep("simple-pendulum", {name: lengths[:1]}, workers=1)
+    lv.study.sweep("simple-pendulum", {name: lengths[:20]}, workers=1)
     before, begun = native.compilations, time.perf_counter()
     study = lv.study.sweep("simple-pendulum", {name: lengths}, workers=1)
     took = time.perf_counter() - begun

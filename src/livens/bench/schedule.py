@@ -9,7 +9,9 @@ from pathlib import Path
 import livens
 from livens.bench.case import Case, Say
 from livens.bench.core import one_core
+from livens.bench.ensembles import Ensembles
 from livens.bench.four_bar import FourBar
+from livens.bench.gradients import Gradients
 from livens.bench.kepler import Kepler
 from livens.bench.memory import LongRun
 from livens.bench.pendulum import Pendulum
@@ -27,7 +29,7 @@ def run(rounds: int, say: Say) -> Report:
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
-    cases += [Prepared(), LongRun(), Help()]
+    cases += [Prepared(), Ensembles(), Gradients(), LongRun(), Help()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

@@ -5,28 +5,29 @@ from __future__ import annotations
 import collections
 import functools
 import threading
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 import casadi as ca
 import numpy as np
 
+from livens.engine.correction import first_kernel
 from livens.engine.explicit import ExplicitStepper
+from livens.engine.factors import Order
 from livens.engine.fused import FusedStepper
 from livens.engine.kernels import (
-    Order,
     end_kernel,
     error_kernel,
     floor_kernel,
     guess_kernel,
     newton_kernel,
-    onward_kernel,
     residual_kernel,
 )
 from livens.engine.loop import Control
 from livens.engine.native import Code
 from livens.engine.newton import Kernels
 from livens.engine.pivots import SingularMatrixError, pivot_order
+from livens.engine.predictor import predictor_kernel
 from livens.engine.reference import ReferenceStepper
 from livens.engine.steps import Stepper
 from livens.expressions.evaluate import Evaluator
@@ -35,6 +36,8 @@ from livens.expressions.variables import ALWAYS, VARIABLES
 from livens.models.model import Model
 from livens.schemes.base import Scheme
 from livens.schemes.step import FlatEquations
+
+T = TypeVar("T")
 
 #: At most this many compiled steps are kept for models that are built again.
 _KEPT = 32
@@ -54,10 +57,19 @@ class CompiledStep:
         self.equations = scheme.equations(model, dropped)
         self.layout: Layout = self.equations.layout
         self._code: dict[str, Code] = {}
-        self._newton: dict[Order, Code] = {}
+        self._newton: dict[Order, tuple[Code, Code]] = {}
         self._addresses: dict[Order | None, Kernels] = {}
         self._first: collections.OrderedDict[Hashable, Order] = collections.OrderedDict()
         self._lock = threading.RLock()
+        self._made: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is made once for this step and kept with it, such as the code of its derivatives."""
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            found: T = self._made[key]
+        return found
 
     @functools.cached_property
     def flat(self) -> FlatEquations:
@@ -92,14 +104,14 @@ class CompiledStep:
                 self._code = {"end": end_kernel(e)}
                 if e.size:
                     self._code |= {"residual": residual_kernel(e), "floor": floor_kernel(e), "guess": guess_kernel(e)}
-                if e.size and e.onward is not None:
-                    self._code["onward"] = onward_kernel(e)
+                    self._code["predict"] = predictor_kernel(e)
                 if e.error is not None:
                     self._code["error"] = error_kernel(e)
             if order is not None and order not in self._newton:
-                self._newton[order] = newton_kernel(e, order)
-            newton = self._newton[order].address if order is not None else 0
-            found = self._addresses[order] = Kernels(newton, *(self._address(name) for name in Kernels._fields[1:]))
+                self._newton[order] = newton_kernel(e, order), first_kernel(e, order)
+            newton, first = (code.address for code in self._newton[order]) if order is not None else (0, 0)
+            others = {name: self._address(name) for name in Kernels._fields if name not in ("newton", "first")}
+            found = self._addresses[order] = Kernels(newton=newton, first=first, **others)
         return found
 
     def _address(self, name: str) -> int:

@@ -1,29 +1,41 @@
-"""LLVM text for a straight-line function: the algebra that turns an expression graph into native code."""
+"""LLVM text for a straight-line function: the algebra that turns an expression graph into native code.
+
+The same graph serves any number of lanes: with a width of 8, every value is a vector of eight doubles, one for each of
+eight trajectories, and entry i of an array is eight doubles in a row.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import casadi as ca
 
+from livens.engine.native import vector_library_width
+from livens.engine.order import ordered
+from livens.expressions.graph.roundoff import LIBRARY
 from livens.expressions.graph.walk import walk
 
 _ARITHMETIC = {"ADD": "fadd", "SUB": "fsub", "MUL": "fmul", "DIV": "fdiv"}
 _INTRINSIC = {
-    "SQRT": "llvm.sqrt.f64", "FABS": "llvm.fabs.f64", "FLOOR": "llvm.floor.f64", "CEIL": "llvm.ceil.f64",
-    "FMIN": "llvm.minnum.f64", "FMAX": "llvm.maxnum.f64", "COPYSIGN": "llvm.copysign.f64",
-}  # fmt: skip
-_LIBM = {
-    name: name.lower()
-    for name in (
-        "EXP LOG SIN COS TAN ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH ATANH ATAN2 POW ERF LOG1P EXPM1 HYPOT FMOD "
-        "REMAINDER"
-    ).split()
+    "SQRT": "sqrt",
+    "FABS": "fabs",
+    "FLOOR": "floor",
+    "CEIL": "ceil",
+    "FMIN": "minnum",
+    "FMAX": "maxnum",
+    "COPYSIGN": "copysign",
 }
 _COMPARE = {"LT": "olt", "LE": "ole", "EQ": "oeq", "NE": "une"}
 #: Integer powers up to this exponent become products; beyond, the library's pow is as fast and more accurate.
 _LARGEST_PRODUCT = 16
+#: What glibc has for vectors, and what it calls vectors of two, four and eight doubles.
+_VECTORISED = frozenset(
+    "sin cos tan exp log pow asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf log1p expm1 hypot".split()
+)
+_LETTER = {2: "b", 4: "d", 8: "e"}
+#: No instruction, but what is in memory is loaded again behind it instead of being spilled to the stack.
+_BARRIER = 'call void asm sideeffect "", "~{memory}"()'
 
 
 def literal(value: float) -> str:
@@ -37,29 +49,59 @@ ZERO, ONE, MINUS_ONE = literal(0.0), literal(1.0), literal(-1.0)
 class Emitter:
     """Writes one function ``void name(double*, ...)`` as text. A value is the name of an SSA register or a literal.
 
-    Equal instructions are written once, so the graph need not be free of repetitions.
+    Equal instructions are written once, so the graph need not be free of repetitions. With `anchor`, instructions are
+    written where they are first needed instead of where they were asked for.
     """
 
-    def __init__(self, name: str, pointers: int) -> None:
-        self.name = name
-        self.pointers = pointers
-        self.lines: list[str] = []
+    def __init__(self, name: str, pointers: int, width: int = 1) -> None:
+        self.name, self.pointers, self.width = name, pointers, width
+        self.type = "double" if width == 1 else f"<{width} x double>"
+        self.bits = "i1" if width == 1 else f"<{width} x i1>"
+        self.lines: list[str | tuple[str, str]] = []
+        #: Values that are the same in every step of a run: to divide by them is to multiply by their reciprocals.
+        self.steady: set[str] = set()
+        self._suffix = "f64" if width == 1 else f"v{width}f64"
+        self._align = 8 * min(8, width)
         self._known: dict[str, str] = {}
         self._declared: dict[str, str] = {}
         self._count = 0
 
-    # -- memory ---------------------------------------------------------------------------------------------------
-    def _slot(self, pointer: int, index: int) -> str:
-        return self._value(f"getelementptr inbounds double, ptr %a{pointer}, i64 {index}")
+    # -- memory and order ---------------------------------------------------------------------------------------------
+    def slot(self, pointer: int, index: int) -> str:
+        """The address of an entry."""
+        return self.value(f"getelementptr inbounds double, ptr %a{pointer}, i64 {index * self.width}")
 
-    def load(self, pointer: int, index: int) -> str:
-        return self._value(f"load double, ptr {self._slot(pointer, index)}, align 8")
+    def load(self, pointer: int, index: int, again: bool = False) -> str:
+        """An entry of an array; `again` what has been stored there by this function."""
+        mark = " ; again" if again else ""
+        return self.value(f"load {self.type}, ptr {self.slot(pointer, index)}, align {self._align}{mark}")
 
     def store(self, value: str, pointer: int, index: int) -> None:
-        self.lines.append(f"store double {value}, ptr {self._slot(pointer, index)}, align 8")
+        where = self.slot(pointer, index)
+        self.lines.append(f"store {self.type} {self.operand(value)}, ptr {where}, align {self._align}")
 
-    # -- values ---------------------------------------------------------------------------------------------------
-    def _value(self, text: str) -> str:
+    def inputs(self, pointer: int, size: int, first: int = 0) -> Sequence[str]:
+        """The entries of an array, loaded when first asked for."""
+        return _Lazy(self, pointer, first, size)
+
+    def anchor(self, *values: str) -> None:
+        """These values exist from here on; everything else is written where it is first needed."""
+        self.lines += [("anchor", value) for value in values if value.startswith("%")]
+
+    def barrier(self, forget: bool = False) -> None:
+        """Load again what is needed behind here; with `forget`, computed values are not shared across either."""
+        self._known = {} if forget else {k: v for k, v in self._known.items() if not k.startswith("load")}
+        self.lines.append(_BARRIER)
+
+    # -- values -------------------------------------------------------------------------------------------------------
+    def operand(self, a: str) -> str:
+        """A value as an instruction takes it: a literal fills all lanes."""
+        if self.width == 1 or not a.startswith("0x"):
+            return a
+        return "<" + ", ".join([f"double {a}"] * self.width) + ">"
+
+    def value(self, text: str) -> str:
+        """The value of an instruction, which is written once."""
         known = self._known.get(text)
         if known is None:
             self._count += 1
@@ -67,33 +109,100 @@ class Emitter:
             self.lines.append(f"{known} = {text}")
         return known
 
-    def _call(self, function: str, *operands: str) -> str:
-        self._declared[function] = ", ".join(["double"] * len(operands))
-        return self._value(f"call double @{function}({', '.join('double ' + a for a in operands)})")
+    def called(self, function: str, kind: str, *operands: str) -> str:
+        """Call a function of operands of one type, which is also that of its value."""
+        self._declared[function] = f"declare {kind} @{function}({', '.join([kind] * len(operands))}) #0"
+        return self.value(f"call {kind} @{function}({', '.join(f'{kind} {a}' for a in operands)})")
 
-    def _truth(self, a: str) -> str:
-        return self._value(f"fcmp une double {a}, {ZERO}")
+    def reduced(self, function: str, kind: str, vector: str, operand: str) -> str:
+        """Call a function of a vector whose value is a number."""
+        self._declared[function] = f"declare {kind} @{function}({vector}) #0"
+        return self.value(f"call {kind} @{function}({vector} {operand})")
 
-    def _number(self, bit: str) -> str:
-        return self._value(f"uitofp i1 {bit} to double")
+    def intrinsic(self, name: str, *operands: str) -> str:
+        return self.called(f"llvm.{name}.{self._suffix}", self.type, *(self.operand(a) for a in operands))
 
-    def fneg(self, a: str) -> str:
-        return self._value(f"fneg double {a}")
+    def binary(self, operation: str, a: str, b: str) -> str:
+        return self.value(f"{operation} contract {self.type} {self.operand(a)}, {self.operand(b)}")
+
+    def add(self, a: str, b: str) -> str:
+        return self.binary("fadd", a, b)
+
+    def sub(self, a: str, b: str) -> str:
+        return self.binary("fsub", a, b)
 
     def mul(self, a: str, b: str) -> str:
-        return self._value(f"fmul contract double {a}, {b}")
+        return self.binary("fmul", a, b)
+
+    def fneg(self, a: str) -> str:
+        return self.value(f"fneg {self.type} {self.operand(a)}")
+
+    def fabs(self, a: str) -> str:
+        return self.intrinsic("fabs", a)
 
     def reciprocal(self, a: str) -> str:
-        return self._value(f"fdiv double {ONE}, {a}")
+        return self.value(f"fdiv {self.type} {self.operand(ONE)}, {self.operand(a)}")
 
     def minus_product(self, c: str, a: str, b: str) -> str:
         """``c - a*b``, in one rounding where the machine can."""
-        return self._call("llvm.fmuladd.f64", self.fneg(a), b, c)
+        return self.intrinsic("fmuladd", self.fneg(a), b, c)
+
+    def compare(self, relation: str, a: str, b: str) -> str:
+        return self.value(f"fcmp {relation} {self.type} {self.operand(a)}, {self.operand(b)}")
+
+    def both(self, a: str, b: str) -> str:
+        """Whether both of two comparisons hold; an empty one holds."""
+        return self.value(f"and {self.bits} {a}, {b}") if a and b else a or b
+
+    def select(self, mask: str, a: str, b: str) -> str:
+        return self.value(f"select {self.bits} {mask}, {self.type} {self.operand(a)}, {self.type} {self.operand(b)}")
 
     def larger(self, a: str, b: str) -> str:
         """The larger of two numbers in one machine instruction (`b` if either is NaN)."""
-        return self._value(f"select i1 {self._value(f'fcmp ogt double {a}, {b}')}, double {a}, double {b}")
+        return self.select(self.compare("ogt", a, b), a, b)
 
+    def truth(self, a: str) -> str:
+        return self.compare("une", a, ZERO)
+
+    def number(self, bit: str) -> str:
+        return self.value(f"uitofp {self.bits} {bit} to {self.type}")
+
+    # -- library functions --------------------------------------------------------------------------------------------
+    def library(self, function: str, *operands: str) -> str:
+        """A function of the mathematical library: for vectors where there is one, else lane by lane."""
+        if self.width == 1:
+            return self.called(function, "double", *operands)
+        piece = min(self.width, vector_library_width())
+        if piece > 1 and function in _VECTORISED:
+            name = f"_ZGV{_LETTER[piece]}N{piece}{'v' * len(operands)}_{function}"
+            return self._in_pieces(piece, lambda *parts: self.called(name, f"<{piece} x double>", *parts), operands)
+        whole = "poison"
+        for lane in range(self.width):
+            parts = [self.value(f"extractelement {self.type} {self.operand(a)}, i32 {lane}") for a in operands]
+            one = self.called(function, "double", *parts)
+            whole = self.value(f"insertelement {self.type} {whole}, double {one}, i32 {lane}")
+        return whole
+
+    def _in_pieces(self, piece: int, function: Callable[..., str], operands: Sequence[str]) -> str:
+        """Apply a function of narrower vectors to wider ones."""
+        whole = [self.operand(a) for a in operands]
+        if piece == self.width:
+            return function(*whole)
+        parts = []
+        for first in range(0, self.width, piece):
+            lanes = _mask(range(first, first + piece))
+            some = [self.value(f"shufflevector {self.type} {a}, {self.type} poison, {lanes}") for a in whole]
+            parts.append(function(*some))
+        while len(parts) > 1:
+            kind, lanes = f"<{piece} x double>", _mask(range(2 * piece))
+            parts = [
+                self.value(f"shufflevector {kind} {a}, {kind} {b}, {lanes}")
+                for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
+            piece *= 2
+        return parts[0]
+
+    # -- graphs -------------------------------------------------------------------------------------------------------
     def _power(self, a: str, n: int) -> str:
         if n < 0:
             return self.reciprocal(self._power(a, -n))
@@ -105,56 +214,68 @@ class Emitter:
         square = self.mul(half, half)
         return self.mul(square, a) if n % 2 else square
 
+    def _divided(self, a: str, b: str) -> str:
+        if b in self.steady:
+            return self.mul(a, self._kept(self.reciprocal(b), b))
+        return self.binary("fdiv", a, b)
+
+    def _kept(self, result: str, *operands: str) -> str:
+        """A value that follows from steady ones is steady as well."""
+        if all(a in self.steady or a.startswith("0x") for a in operands):
+            self.steady.add(result)
+        return result
+
     def apply(self, name: str, a: str, b: str = "") -> str:
         """One instruction of an expression graph."""
+        if name == "DIV":
+            return self._kept(self._divided(a, b), a, b)
         if name in _ARITHMETIC:
-            return self._value(f"{_ARITHMETIC[name]} contract double {a}, {b}")
+            return self._kept(self.binary(_ARITHMETIC[name], a, b), a, b)
         if name in _INTRINSIC:
-            return self._call(_INTRINSIC[name], *((a, b) if b else (a,)))
+            return self.intrinsic(_INTRINSIC[name], *((a, b) if b else (a,)))
         if name == "ASSIGN":
             return a
         if name == "NEG":
             return self.fneg(a)
         if name == "SQ":
-            return self.mul(a, a)
+            return self._kept(self.mul(a, a), a)
         if name == "TWICE":
-            return self._value(f"fadd double {a}, {a}")
+            return self._kept(self.add(a, a), a)
         if name == "INV":
-            return self.reciprocal(a)
+            return self._kept(self.reciprocal(a), a)
         if name in ("POW", "CONSTPOW"):
             exponent = _as_number(b)
             if exponent is not None and exponent == int(exponent) and abs(exponent) <= _LARGEST_PRODUCT:
                 return self._power(a, int(exponent))
-            return self._call("pow", a, b)
-        if name in _LIBM:
-            return self._call(_LIBM[name], *((a, b) if b else (a,)))
+            return self.library("pow", a, b)
+        if name in LIBRARY:
+            return self.library(name.lower(), *((a, b) if b else (a,)))
         if name in _COMPARE:
-            return self._number(self._value(f"fcmp {_COMPARE[name]} double {a}, {b}"))
+            return self.number(self.compare(_COMPARE[name], a, b))
         if name == "NOT":
-            return self._number(self._value(f"fcmp oeq double {a}, {ZERO}"))
+            return self.number(self.compare("oeq", a, ZERO))
         if name in ("AND", "OR"):
-            return self._number(self._value(f"{name.lower()} i1 {self._truth(a)}, {self._truth(b)}"))
+            return self.number(self.value(f"{name.lower()} {self.bits} {self.truth(a)}, {self.truth(b)}"))
         if name == "IF_ELSE_ZERO":
-            return self._value(f"select i1 {self._truth(a)}, double {b}, double {ZERO}")
+            return self.select(self.truth(a), b, ZERO)
         if name == "SIGN":
-            negative = self._value(f"fcmp olt double {a}, {ZERO}")
-            positive = self._value(f"fcmp ogt double {a}, {ZERO}")
-            below = self._value(f"select i1 {negative}, double {MINUS_ONE}, double {a}")
-            return self._value(f"select i1 {positive}, double {ONE}, double {below}")
+            below = self.select(self.compare("olt", a, ZERO), MINUS_ONE, a)
+            return self.select(self.compare("ogt", a, ZERO), ONE, below)
         raise ValueError(f"the operation '{name.lower()}' cannot be compiled to native code")
 
-    def graph(self, function: ca.Function, pointers: Sequence[tuple[int, int]]) -> list[list[str]]:
-        """Write a whole expression graph; input i is read from ``pointers[i] = (argument, first index)``."""
-        inputs = [_Lazy(self, pointer, first, function.nnz_in(i)) for i, (pointer, first) in enumerate(pointers)]
+    def graph(self, function: ca.Function, inputs: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Write a whole expression graph; ``inputs[i]`` are the values of its input i."""
         return walk(function, inputs, literal, self.apply)
 
     def text(self) -> str:
         arguments = ", ".join(f"ptr noalias %a{i}" for i in range(self.pointers))
-        declared = "\n".join(f"declare double @{f}({a}) #0" for f, a in sorted(self._declared.items()))
-        body = "\n".join(self.lines)
+        declared = "\n".join(self._declared[f] for f in sorted(self._declared))
+        body = "\n".join(ordered(self.lines))
+        # without stackrealign, vectors are spilled across the boundaries of cache lines: a quarter of the time
+        own = "nounwind" if self.width == 1 else 'nounwind "stackrealign" "prefer-vector-width"="512"'
         return (
             f"{declared}\ndefine void @{self.name}({arguments}) #1 {{\n{body}\nret void\n}}\n"
-            "attributes #0 = { nounwind memory(none) willreturn }\nattributes #1 = { nounwind }\n"
+            f"attributes #0 = {{ nounwind memory(none) willreturn }}\nattributes #1 = {{ {own} }}\n"
         )
 
 
@@ -169,6 +290,10 @@ class _Lazy(Sequence[str]):
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
         return self._emitter.load(self._pointer, self._first + index)
+
+
+def _mask(lanes: range) -> str:
+    return f"<{len(lanes)} x i32> <{', '.join(f'i32 {lane}' for lane in lanes)}>"
 
 
 def _as_number(operand: str) -> float | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.engine import loop
-from livens.engine.kernels import Order
+from livens.engine.factors import Order
 from livens.engine.loop import NO_CONTROL, Control, Policy
 from livens.engine.newton import DONE, MOST_ITERATIONS, PAST, REACHED, REPIVOT, SLOW_ITERATIONS, Workspace
 from livens.engine.pivots import SingularMatrixError
@@ -26,7 +26,7 @@ class FusedStepper:
         self._compiled, self.cost = compiled, Cost()
         self._control = NO_CONTROL if control is None else control
         estimates = compiled.estimates if self._control.absolute or self._control.relative else 0
-        self._buffers = Buffers(k, compiled.flat.kind_sizes, estimates, ahead=compiled.flat.onward is not None)
+        self._buffers = Buffers(k, compiled.flat.kind_sizes, estimates)
         self._reference: ReferenceSolver | None = None
         self.order = order
 

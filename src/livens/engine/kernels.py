@@ -4,42 +4,49 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 
-from livens.engine.emit import ZERO, Emitter
-from livens.engine.native import Code, find_or_compile
+from livens.engine.emit import Emitter
+from livens.engine.factors import Factors, Order
+from livens.engine.native import Code, find_or_compile, vector_library_width
 from livens.expressions.graph.roundoff import UNIT
 from livens.schemes.step import FlatEquations
 
-Order = tuple[tuple[int, ...], tuple[int, ...]]
 _X, _Z, _C, _R, _OUT = range(5)
-_INPUTS = [(_X, 0), (_Z, 0), (_C, 0), (_R, 0)]  # the floor alone reads the fourth
+#: The modules that write native code.
+_WRITERS = ("emit", "order", "kernels", "factors", "correction", "predictor", "watch", "tangent")
 #: How hard LLVM tries: 2 for what runs in every step, 0 for what runs now and then (it compiles ten times faster).
 _OFTEN, _SELDOM = 2, 0
 #: Unknowns smaller than this part of the largest of their kind need not be known to their own last digit.
 _OWN_DIGITS = 1e-4
 
 
-def simple_kernel(function: ca.Function, name: str, pointer: int = _OUT, effort: int = _OFTEN) -> Code:
+def simple_kernel(function: ca.Function, name: str, pointer: int = _OUT, effort: int = _OFTEN, width: int = 1) -> Code:
     """Native code for a function of (x, z, c) with one dense output, written to `pointer`."""
 
     def text() -> str:
-        emitter = Emitter(name, 5)
-        (values,) = emitter.graph(function, _INPUTS[: function.n_in()])
+        emitter = Emitter(name, 5, width)
+        (values,) = emitter.graph(function, _inputs(emitter, function))
         for i, value in enumerate(values):
             emitter.store(value, pointer, i)
         return emitter.text()
 
-    return find_or_compile(f"{_writer()} {pointer} {function.serialize()}", text, name, effort)
+    return find_or_compile(f"{writer()} {width} {pointer} {function.serialize()}", text, name, effort)
+
+
+def _inputs(emitter: Emitter, function: ca.Function) -> list[Sequence[str]]:
+    """The first arguments are x, z and c; the floor alone reads a fourth."""
+    return [emitter.inputs(pointer, function.nnz_in(pointer)) for pointer in range(function.n_in())]
 
 
 @functools.cache
-def _writer() -> str:
+def writer() -> str:
     """A fingerprint of the code that writes native code: the same function may be written otherwise tomorrow."""
-    files = [Path(__file__).with_name(name) for name in ("emit.py", "kernels.py")]
+    files = [Path(__file__).with_name(f"{name}.py") for name in _WRITERS]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
@@ -48,19 +55,15 @@ def residual_kernel(equations: FlatEquations) -> Code:
     return simple_kernel(equations.residual_function, "residual", _R)
 
 
-def end_kernel(equations: FlatEquations) -> Code:
+def end_kernel(equations: FlatEquations, width: int = 1) -> Code:
     """State at the end of the step -> out."""
-    return simple_kernel(equations.end_function, "end")
+    return simple_kernel(equations.end_function, "end", width=width)
 
 
-def guess_kernel(equations: FlatEquations) -> Code:
+def guess_kernel(equations: FlatEquations, width: int = 1) -> Code:
     """The scheme's own guess of the unknowns -> out."""
-    return simple_kernel(ca.Function("guess", equations.arguments, [equations.guess]), "guess", effort=_SELDOM)
-
-
-def onward_kernel(equations: FlatEquations) -> Code:
-    """What of the next unknowns follows from those of a step -> out."""
-    return simple_kernel(ca.Function("onward", equations.arguments, [equations.onward]), "onward")
+    guess = ca.Function("guess", equations.arguments, [equations.guess])
+    return simple_kernel(guess, "guess", effort=_SELDOM, width=width)
 
 
 def error_kernel(equations: FlatEquations) -> Code:
@@ -69,23 +72,25 @@ def error_kernel(equations: FlatEquations) -> Code:
     return simple_kernel(ca.Function("error", equations.arguments, [both]), "error")
 
 
-def floor_kernel(equations: FlatEquations) -> Code:
+def floor_kernel(equations: FlatEquations, width: int = 1) -> Code:
     """Reciprocal of the round-off bound of every residual entry -> out; reads the last correction from r."""
-    return simple_kernel(floor_function(equations), "floor", effort=_SELDOM)
+    noise = equations.roundoff if width == 1 or vector_library_width() == 1 else equations.vector_roundoff
+    return simple_kernel(floor_function(equations, noise), "floor", effort=_SELDOM, width=width)
 
 
-def floor_function(equations: FlatEquations) -> ca.Function:
+def floor_function(equations: FlatEquations, noise: ca.Function | None = None) -> ca.Function:
     """What a residual entry is multiplied by to be measured in units of its own round-off, at (x, z, c, dx).
 
     The unknowns carry the rounding of x, that of the last correction dx, and a small part of the rounding of the
     largest unknown of their kind: so where everything in an equation vanishes, it is not held to the rounding of zero
-    while the other equations shake its unknowns.
+    while the other equations shake its unknowns. What of a residual can be rounding is known to the equations, or
+    given as `noise`.
     """
     x, dx = equations.x, ca.SX.sym("dx", equations.size)
     kinds = np.split(np.arange(equations.size), np.cumsum(equations.kinds)[:-1])
     largest = [ca.repmat(_OWN_DIGITS * ca.norm_inf(x[list(kind)]), len(kind)) for kind in kinds if len(kind)]
     errors = ca.fabs(x) + 4 * ca.fabs(dx) + ca.vertcat(*largest)
-    bound = UNIT * equations.roundoff(*equations.arguments, errors)
+    bound = UNIT * (equations.roundoff if noise is None else noise)(*equations.arguments, errors)
     # the smallest numbers keep the quotient finite where an entry is identically zero
     return ca.Function("floor", [*equations.arguments, dx], [1 / (bound + 1e-290)])
 
@@ -93,79 +98,21 @@ def floor_function(equations: FlatEquations) -> ca.Function:
 def newton_kernel(equations: FlatEquations, order: Order) -> Code:
     """One Newton correction, fused: residual -> r, largest multiplier of the elimination -> r[size], dx -> out.
 
-    Graph, LU factorisation in a static pivot order and both substitutions are one straight line of code, row by row,
-    so that the row at work stays in registers.
+    Graph, LU factorisation in a static pivot order and both substitutions are one straight line of code.
     """
     places = [equations.rows.tolist(), equations.columns.tolist()]
     places += [list(part) for part in equations.turn[1:]] if equations.turn is not None else []
-    content = f"{_writer()} {order} {places} {equations.newton_function.serialize()}"
+    content = f"{writer()} {order} {places} {equations.newton_function.serialize()}"
     return find_or_compile(content, lambda: _newton_text(equations, order), "newton", _OFTEN)
 
 
 def _newton_text(equations: FlatEquations, order: Order) -> str:
     emitter = Emitter("newton", 5)
-    residual, jacobian, *turn = emitter.graph(equations.newton_function, _INPUTS[:3])
+    residual, jacobian, *turn = emitter.graph(equations.newton_function, _inputs(emitter, equations.newton_function))
     for i, value in enumerate(residual):
         emitter.store(value, _R, i)
-    row_at, column_at = np.argsort(order[0]), np.argsort(order[1])
-    matrix: list[dict[int, str]] = [{} for _ in residual]
-    for i, j, value in zip(row_at[equations.rows], column_at[equations.columns], jacobian, strict=True):
-        matrix[i][int(j)] = value
-    solution, growth = _solve(emitter, matrix, [residual[i] for i in order[0]])
-    correction = dict(zip(order[1], solution, strict=True))
-    if turn:
-        correction |= _turned(emitter, equations, turn[0], correction)
-    for j, value in correction.items():
-        emitter.store(value, _OUT, int(j))
-    emitter.store(growth, _R, len(residual))
+    factors = Factors(emitter, equations, order, jacobian, residual, turn=turn)
+    for j, value in factors.solution():
+        emitter.store(value, _OUT, j)
+    emitter.store(factors.growth, _R, len(residual))
     return emitter.text()
-
-
-def _turned(emitter: Emitter, e: FlatEquations, values: list[str], solution: dict[int, str]) -> dict[int, str]:
-    """The entries of the correction that are combinations of those of the solution."""
-    rows: dict[int, list[tuple[int, str]]] = {}
-    for i, j, value in zip(*e.turn[1:], values, strict=True):
-        rows.setdefault(i, []).append((j, value))
-    found = {}
-    for i, terms in rows.items():
-        (j, value), *rest = terms
-        total = emitter.mul(value, solution[j])
-        for j, value in rest:
-            total = emitter.minus_product(total, emitter.fneg(value), solution[j])
-        found[i] = total
-    return found
-
-
-def _solve(emitter: Emitter, matrix: list[dict[int, str]], right: list[str]) -> tuple[list[str], str]:
-    """Gaussian elimination without pivoting; returns the solution and the largest elimination factor."""
-    upper: list[list[tuple[int, str]]] = []
-    inverse: list[str] = []
-    largest = [ZERO] * 4  # four chains of comparisons instead of one: they run side by side
-    count = 0
-    y = list(right)
-    for i, row in enumerate(matrix):
-        pending = sorted(j for j in row if j < i)
-        while pending:
-            k = pending.pop(0)
-            factor = emitter.mul(row.pop(k), inverse[k])
-            largest[count % 4] = emitter.larger(largest[count % 4], emitter.apply("FABS", factor))
-            count += 1
-            for j, value in upper[k]:
-                if j in row:
-                    row[j] = emitter.minus_product(row[j], factor, value)
-                else:
-                    row[j] = emitter.mul(emitter.fneg(factor), value)
-                    if j < i:
-                        pending.append(j)
-                        pending.sort()
-            y[i] = emitter.minus_product(y[i], factor, y[k])
-        inverse.append(emitter.reciprocal(row[i]))
-        upper.append([(j, row[j]) for j in sorted(row) if j > i])
-    for i in reversed(range(len(y))):
-        for j, value in upper[i]:
-            y[i] = emitter.minus_product(y[i], value, y[j])
-        y[i] = emitter.mul(y[i], inverse[i])
-    growth = largest[0]
-    for other in largest[1:]:
-        growth = emitter.larger(growth, other)
-    return y, growth

@@ -17,7 +17,6 @@ from livens.engine.newton import (
     Workspace,
     call,
     extrapolate,
-    extrapolate_onward,
     solve_step,
 )
 
@@ -114,7 +113,7 @@ def _controlled_step(
                 w.dx[i] = 0.0
         if not smooth or going[0].equal % REFRESH == 0:
             call(kernels.floor, px, z, c, dx, scale)
-        status, again = solve_step(kernels, x, z, c, w.r, w.dx, w.scale, slow)
+        status, again = solve_step(kernels, x, z, c, w.r, w.dx, w.scale, slow, False)
         count += again
         if status == REPIVOT:
             return REPIVOT, count, False
@@ -159,15 +158,17 @@ def advance(
     The arrays are taken out of the workspace once: where they are passed on together, Numba counts references to each
     of them in every step, which takes longer than a step of a pendulum.
     """
-    c, Z, X, dx, scale, r, kinds, ahead, iterations = w.c, w.Z, w.X, w.dx, w.scale, w.r, w.kinds, w.ahead, w.iterations
+    c, Z, X, dx, scale, r, work, iterations = w.c, w.Z, w.X, w.dx, w.scale, w.r, w.work, w.iterations
     n, size = X.shape[1], Z.shape[1] * 8
-    pc, pr, pdx, pscale = c.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data
-    onward, guess, floor, end, h = kernels.onward, kernels.guess, kernels.floor, kernels.end, policy.h
-    entry, limit = policy.entry, policy.limit
+    pc, pr, pdx, pscale, pw = c.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data, work.ctypes.data
+    guess, floor, end, h = kernels.guess, kernels.floor, kernels.end, policy.h
+    predict, first = kernels.predict, kernels.first
+    # as in `livens.engine.places`, whose tuple would be built anew here
+    entry, limit, row, trusted, verdict = policy.entry, policy.limit, n * 8, 2 * n + 4, n + 2
     c[0] = h
     for s in range(done, steps):
-        z, px = Z.ctypes.data + s * size, X.ctypes.data + (s + PAST) * n * 8
-        final = False
+        z, px = Z.ctypes.data + s * size, X.ctypes.data + (s + PAST) * row
+        final, ended = False, False
         if policy.controlled:
             status, iterations[s], final = _controlled_step(kernels, policy, control, going, w, s, slow)
             if status != DONE:
@@ -176,26 +177,31 @@ def advance(
             number = policy.first + s
             c[1] = policy.origin + number * h
             if n:
-                x = X[s + PAST]
-                smooth = extrapolate_onward(onward, X, s, x, z, pc, ahead) if onward else extrapolate(X, s, x, kinds)
+                call(predict, px - PAST * row, z, pc, pr, pw + 8 * trusted)
+                smooth = work[trusted] != 0.0
                 if not smooth:
                     call(guess, px, z, pc, pr, px)
                 if number % REFRESH == 0:
                     call(floor, px, z, pc, pdx, pscale)
-                status, count = solve_step(kernels, x, z, pc, r, dx, scale, slow)
-                if status != DONE:
-                    for i in range(n):  # once more, from the unknowns of the last step or from the scheme's own guess
-                        x[i] = X[s + PAST - 1, i]
-                        dx[i] = 0.0
-                    if smooth:
-                        call(guess, px, z, pc, pr, px)
-                    call(floor, px, z, pc, pdx, pscale)
-                    status, again = solve_step(kernels, x, z, pc, r, dx, scale, slow)
-                    count += again
+                call(first, px, z, pc, pw, z + size)
+                iterations[s], ended = 1, work[verdict] <= 1.0
+                if not ended:
+                    x = X[s + PAST]
+                    status, count = solve_step(kernels, x, z, pc, r, dx, scale, slow, True)
                     if status != DONE:
-                        return status, s
-                iterations[s] = count
-        call(end, px, z, pc, pr, z + size)
+                        for i in range(n):  # once more, from the last unknowns or from the scheme's own guess
+                            x[i] = X[s + PAST - 1, i]
+                            dx[i] = 0.0
+                        if smooth:
+                            call(guess, px, z, pc, pr, px)
+                        call(floor, px, z, pc, pdx, pscale)
+                        status, again = solve_step(kernels, x, z, pc, r, dx, scale, slow, False)
+                        count += again
+                        if status != DONE:
+                            return status, s
+                    iterations[s] = count
+        if not ended:
+            call(end, px, z, pc, pr, z + size)
         if entry >= 0 and not Z[s + 1, entry] <= limit:
             return REACHED, s
         if final:

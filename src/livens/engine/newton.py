@@ -35,11 +35,12 @@ class Kernels(NamedTuple):
     """Addresses of the native functions of one step; 0 for those a scheme has not."""
 
     newton: int
+    first: int
     residual: int
     floor: int
     end: int
     guess: int
-    onward: int
+    predict: int
     error: int
 
 
@@ -55,10 +56,10 @@ class Workspace(NamedTuple):
     X: np.ndarray
     t: np.ndarray
     iterations: np.ndarray
-    dx: np.ndarray  # the last Newton correction
-    scale: np.ndarray  # reciprocal round-off bounds of the residual
+    work: np.ndarray  # of the fused correction, see `livens.engine.places.Places`
+    dx: np.ndarray  # the part of it with the last Newton correction
+    scale: np.ndarray  # and that with the reciprocal round-off bounds of the residual
     r: np.ndarray  # residual, and the growth of the elimination behind it
-    ahead: np.ndarray  # two rows of unknowns for the predictor
     estimate: np.ndarray  # of the error of a step, and what it is measured against
     kinds: np.ndarray  # how many unknowns of one kind follow each other
 
@@ -96,24 +97,6 @@ def extrapolate(X: np.ndarray, s: int, x: np.ndarray, kinds: np.ndarray) -> bool
             change = max(change, abs(X[s + 4, i] - X[s + 3, i]))
         smooth, start = smooth and bend <= BENT * change, start + kind
     return smooth
-
-
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def extrapolate_onward(onward: int, X: np.ndarray, s: int, x: np.ndarray, z: int, c: int, work: np.ndarray) -> bool:
-    """As `extrapolate`, where a scheme knows more: A x of its unknowns x are carried on to the next step.
-
-    What is left, ``d_n = x_n - A x_(n-1)``, is smaller and as smooth. It is extrapolated from the last four steps by
-    ``d4 = 2 (d3 - d1) + d0``: exact for parabolas and for alternating signs.
-    """
-    for i in range(x.size):
-        work[0, i] = X[s + 4, i] - 2.0 * (X[s + 3, i] - X[s + 1, i]) - X[s, i]
-    call(onward, work[0].ctypes.data, z, c, work[1].ctypes.data, work[1].ctypes.data)
-    bend, change = 0.0, 0.0
-    for i in range(x.size):
-        x[i] = 2.0 * (X[s + 4, i] - X[s + 2, i]) + X[s + 1, i] + work[1, i]
-        bend = max(bend, abs(x[i] - (X[s + 4, i] + X[s + 3, i] - X[s + 2, i])))
-        change = max(change, abs(X[s + 4, i] - X[s + 3, i]))
-    return bend <= BENT * change
 
 
 # -- the residual test ------------------------------------------------------------------------------------------------
@@ -163,20 +146,32 @@ def curvature_explains(
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def solve_step(
-    kernels: Kernels, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray, slow: int
+    kernels: Kernels,
+    x: np.ndarray,
+    z: int,
+    c: int,
+    r: np.ndarray,
+    dx: np.ndarray,
+    scale: np.ndarray,
+    slow: int,
+    corrected: bool,
 ) -> tuple[int, int]:
     """Newton's method for one step from the guess x, down to the round-off floor. Returns (status, corrections).
 
-    The arrays come one by one: to pass all of the workspace, Numba would count references to each in every step.
+    If x has been `corrected` once already, which was not enough, that counts as the first correction. The arrays come
+    one by one: to pass all of the workspace, Numba would count references to each in every step.
     """
     n = x.size
     px, pr, pdx, pscale = x.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data
     last, before, stalls = np.inf, np.inf, 0
-    for iteration in range(1, MOST_ITERATIONS + 1):
+    first = 0.0  # nobody has measured it: then convergence counts as quadratic only from the third correction on
+    for iteration in range(2 if corrected else 1, MOST_ITERATIONS + 1):
         call(kernels.newton, px, z, c, pr, pdx)
         growth = r[n]
         if iteration == 1:
             first = scaled(r, scale)
+        elif corrected and iteration == 2:
+            last = scaled(r, scale)
         for i in range(n):
             x[i] -= dx[i]
         call(kernels.residual, px, z, c, pr, pdx)

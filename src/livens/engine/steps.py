@@ -9,6 +9,7 @@ import numpy as np
 
 from livens.engine.loop import Policy
 from livens.engine.newton import PAST, Workspace
+from livens.engine.places import places
 
 
 @dataclass(slots=True)
@@ -121,8 +122,8 @@ class Stepper(Protocol):
 class Buffers:
     """The arrays of a chunk, kept from call to call: fresh memory costs a step's time."""
 
-    def __init__(self, k: np.ndarray, kinds: np.ndarray, estimates: int = 0, ahead: bool = False) -> None:
-        self._k, self._kinds, self._estimates, self._ahead = k, kinds, estimates, ahead
+    def __init__(self, k: np.ndarray, kinds: np.ndarray, estimates: int = 0) -> None:
+        self._k, self._kinds, self._estimates = k, kinds, estimates
         self._held: Workspace | None = None
         self._room = 0
 
@@ -131,16 +132,18 @@ class Buffers:
         n = carry.x.shape[1]
         if self._held is None or self._room < steps:
             self._room = steps
+            at = places(n)
+            work = np.zeros(at.rows)
             self._held = Workspace(
                 c=np.concatenate([[0.0, 0.0], self._k]),
                 Z=np.empty((steps + 1, carry.z.size)),
                 X=np.empty((steps + PAST, n)),
                 t=np.empty(steps + 1),
                 iterations=np.zeros(steps, dtype=np.int64),
-                dx=np.empty(n),
-                scale=np.empty(n),
+                work=work,
+                dx=work[at.dx : at.dx + n],
+                scale=work[at.scale : at.scale + n],
                 r=np.empty(n + 1),
-                ahead=np.empty((2, n if self._ahead else 0)),
                 estimate=np.zeros(self._estimates),
                 kinds=self._kinds,
             )

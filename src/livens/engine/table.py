@@ -12,6 +12,14 @@ from livens.engine.kernels import simple_kernel
 from livens.models.model import Model
 
 
+def observing(model: Model, columns: Any, multipliers: Any = None) -> ca.Function:
+    """A column of expressions of a model's view as a function of what kernels are given."""
+    view = model.view
+    x = ca.SX.sym("x", 0) if multipliers is None else multipliers
+    inputs = [x, view.state, ca.vertcat(ca.SX.sym("h"), view.t, view.k)]
+    return ca.Function("observe", inputs, [ca.densify(columns)])
+
+
 class Table:
     """A column of expressions of a model's view, as native code over states as the engine lays them out.
 
@@ -19,12 +27,9 @@ class Table:
     """
 
     def __init__(self, model: Model, columns: Any, multipliers: Any = None) -> None:
-        view = model.view
-        x = ca.SX.sym("x", 0) if multipliers is None else multipliers
-        inputs = [x, view.state, ca.vertcat(ca.SX.sym("h"), view.t, view.k)]
-        columns = ca.densify(columns)
-        self.width = int(columns.numel())
-        self._code = simple_kernel(ca.Function("observe", inputs, [columns]), "observe", effort=1)
+        function = observing(model, columns, multipliers)
+        self.width = int(function.numel_out(0))
+        self._code = simple_kernel(function, "observe", effort=1)
 
     def __call__(self, t: np.ndarray, Z: np.ndarray, k: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """One row for each state; X are the multipliers, if the expressions depend on them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import casadi as ca
@@ -35,20 +36,25 @@ def _tables(digest: str) -> dict[Any, Any]:
     return {}
 
 
-def _table(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Table, np.ndarray]:
+def watched_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Any, np.ndarray]:
     """Energy, its magnitude, both levels of constraints and the momenta of a state; the sizes of the momenta."""
+    view = model.view
+    columns = [view.expression(energy) if energy else ca.SX(0), ca.SX(model.magnitude())]
+    columns += [ca.norm_inf(g) if g.numel() else ca.SX(0) for g in model.watched_constraints()]
+    parts = [view.expression(name) for name in momenta]
+    sizes = np.array([int(part.numel()) for part in parts], dtype=np.int64)
+    return ca.vertcat(*columns, *parts), sizes
+
+
+def _table(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Table, np.ndarray]:
     known = _tables(model.digest)
     if (energy, momenta) not in known:
-        view = model.view
-        columns = [view.expression(energy) if energy else ca.SX(0), ca.SX(model.magnitude())]
-        columns += [ca.norm_inf(g) if g.numel() else ca.SX(0) for g in model.watched_constraints()]
-        parts = [view.expression(name) for name in momenta]
-        sizes = np.array([int(part.numel()) for part in parts], dtype=np.int64)
-        known[energy, momenta] = Table(model, ca.vertcat(*columns, *parts)), sizes
+        columns, sizes = watched_columns(model, energy, momenta)
+        known[energy, momenta] = Table(model, columns), sizes
     return known[energy, momenta]
 
 
-def _conserved(model: Model, k: np.ndarray) -> tuple[str, ...]:
+def conserved(model: Model, k: np.ndarray) -> tuple[str, ...]:
     """Those of the model's symmetries that the motion with these parameters really has."""
     if not model.symmetries:
         return ()
@@ -66,7 +72,7 @@ class Extremes:
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
         model, self._k = compiled.model, k
         self.energy = model.watched_energy(compiled.scheme.conserves)
-        self.momenta = _conserved(model, k)
+        self.momenta = conserved(model, k)
         self._table, self._sizes = _table(model, self.energy, self.momenta)
         layout = compiled.layout
         self._supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
@@ -115,23 +121,8 @@ class Extremes:
         return f"the energy has grown to {drift / before:.1g} times what it was"
 
     def summary(self) -> Summary:
-        """Energy relative to its initial value (to the largest kinetic energy where that is nearly zero)."""
-        drift, increment, _, constraint, velocity = self._largest[:5].tolist()
         scale = energy_scale(self._start_energy, float(self._trusted[0]), float(self._largest[2])) or 1.0
-        momenta = {
-            name: moved / (size or 1.0)
-            for name, moved, size in zip(
-                self.momenta, self._largest[5::2].tolist(), self._largest[6::2].tolist(), strict=True
-            )
-        }
-        return Summary(
-            energy=self.energy,
-            max_energy_drift=drift / scale,
-            max_energy_increment=increment / scale,
-            max_constraint=constraint,
-            max_velocity_constraint=velocity,
-            momentum_drift=momenta,
-        )
+        return summary_of(self.energy, self.momenta, scale, self._largest)
 
     def state(self) -> dict[str, Any]:
         first = self._first if self._first is not None else np.zeros(0)
@@ -144,3 +135,20 @@ class Extremes:
         self._largest = np.array(stored["largest"])
         # files of older versions do not tell these apart
         self._trusted = np.array([float(stored.get("trusted", self._largest[2]))])
+
+
+def summary_of(energy: str, momenta: Sequence[str], scale: float, largest: np.ndarray) -> Summary:
+    """What the largest deviations say, as `fold` left them; energies are relative to `scale`."""
+    drift, increment, _, constraint, velocity = largest[:5]
+    drifts = {
+        name: float(moved / (size or 1.0))
+        for name, moved, size in zip(momenta, largest[5::2], largest[6::2], strict=True)
+    }
+    return Summary(
+        energy=energy,
+        max_energy_drift=float(drift / scale),
+        max_energy_increment=float(increment / scale),
+        max_constraint=float(constraint),
+        max_velocity_constraint=float(velocity),
+        momentum_drift=drifts,
+    )

@@ -62,6 +62,13 @@ class March(Protocol):
         ...
 
 
+def whole_steps(h: float, begin: float, end: float) -> tuple[int, float]:
+    """How many steps of size h fit, and the size of the shorter one that is left; 0 if there is none."""
+    steps = math.floor((end - begin) / h * (1 + 1e-12) + 1e-9)
+    rest = (end - begin) - steps * h
+    return steps, rest if rest > 1e-9 * h else 0.0
+
+
 class EqualSteps:
     """Steps of size h; the last one is shorter if h does not divide the time span."""
 
@@ -72,7 +79,7 @@ class EqualSteps:
     @property
     def _steps(self) -> int:
         """Whole steps from the origin to the end."""
-        return math.floor((self._plan.t_end - self._origin) / self._plan.h * (1 + 1e-12) + 1e-9)
+        return whole_steps(self._plan.h, self._origin, self._plan.t_end)[0]
 
     def over(self, carry: Carry) -> bool:
         return self._counted >= self._steps
@@ -88,8 +95,8 @@ class EqualSteps:
         return steps
 
     def last(self, stepper: Stepper, carry: Carry) -> Steps | None:
-        rest = (self._plan.t_end - self._origin) - self._steps * self._plan.h
-        return self._one(stepper, carry, rest, self._plan.t_end) if rest > 1e-9 * self._plan.h else None
+        rest = whole_steps(self._plan.h, self._origin, self._plan.t_end)[1]
+        return self._one(stepper, carry, rest, self._plan.t_end) if rest else None
 
     def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
         return self._one(stepper, carry, until - carry.t, until)

@@ -31,7 +31,7 @@ _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
 #: The reference tier is slow: look at the clock and at Ctrl-C more often.
 _REFERENCE_STEPS = 32
 #: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.
-_TYPICAL_STEP = 2.0**-10
+TYPICAL_STEP = 2.0**-10
 
 
 class Listener(Protocol):
@@ -286,7 +286,7 @@ def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
     control = plan.control.of(plan.scheme, plan.h) if plan.control else None
     order, c = None, np.concatenate([[plan.h, plan.t0], plan.k])
     if plan.tier == "fused" and compiled.flat.size:
-        typical = np.concatenate([[_TYPICAL_STEP, plan.t0], plan.model.parameter_vector()])
+        typical = np.concatenate([[TYPICAL_STEP, plan.t0], plan.model.parameter_vector()])
         try:
             order = compiled.first_order(carry.x[-1], carry.z, c, typical)
         except SingularMatrixError as error:

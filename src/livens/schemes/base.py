@@ -167,6 +167,10 @@ class Scheme:
         """
         return {}
 
+    def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+        """The same as expressions of symbols q, p and k, for derivatives by the start, where they are known."""
+        return {}
+
     def missing(self, model: Any) -> list[str]:
         """What the scheme needs and the model has not, in words."""
         if not set(self.forms) & set(model.forms):

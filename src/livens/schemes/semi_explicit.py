@@ -91,6 +91,9 @@ class SemiExplicit(MapScheme):
         """The expensive forces ahead, in steps of equal size; a scaling knows its step only from the one before."""
         return {} if self.fictive else {"A": self._ahead(Phase(phase_of(model), k), q, p, t, h)}
 
+    def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+        return self.following(model, q, p, t, k, h)
+
     def unknowns(self, model: Hamiltonian) -> dict[str, int]:
         felt = self.beta and ca.depends_on(model.B, ca.vertcat(model.q, model.v))
         return {"mean_velocity": model.n} if felt else {}

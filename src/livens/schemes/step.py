@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.expressions.graph.roundoff import roundoff_bound
+from livens.expressions.graph.roundoff import VECTOR_LIBRARY, roundoff_bound, uses_library
 from livens.expressions.layout import Layout
 
 
@@ -107,10 +107,19 @@ class FlatEquations(StepEquations):
     @functools.cached_property
     def roundoff(self) -> ca.Function:
         """How much of the residual can be rounding, at (x, z, c, e) for unknowns with errors e; in units of UNIT."""
-        if self.noise is not None:
-            return self.noise
+        return self.noise if self.noise is not None else self._derived_roundoff()
+
+    @functools.cached_property
+    def vector_roundoff(self) -> ca.Function:
+        """The same where the library for vectors computes sines and their like, to a few units in the last place."""
+        if not uses_library(self.residual_function):
+            return self.roundoff
+        return self._derived_roundoff(VECTOR_LIBRARY)
+
+    def _derived_roundoff(self, library: int = 1) -> ca.Function:
         e = ca.SX.sym("e", self.size)
-        bound = roundoff_bound(self.residual_function, self.arguments, [e, ca.fabs(self.z), ca.fabs(self.c)])
+        errors = [e, ca.fabs(self.z), ca.fabs(self.c)]
+        bound = roundoff_bound(self.residual_function, self.arguments, errors, library)
         return ca.Function("noise", [*self.arguments, e], [ca.densify(bound)])
 
     @functools.cached_property

@@ -35,6 +35,10 @@ class StormerVerlet(MapScheme):
         force = Phase(phase_of(model), k).force(values["q"], values["v"], t)
         return {"force": np.array(ca.DM(force)).ravel()}
 
+    def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+        phase = Phase(phase_of(model), k)
+        return {"force": phase.force(q, phase.T_p(p), t)}
+
     def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
         p_m = old.p + h / 2 * old.force
         v = phase.T_p(p_m)

@@ -18,6 +18,7 @@ import livens as lv
 from livens import math as m
 from livens.analysis.study import fit_order, reversibility_defect, symplecticity_defect
 from livens.analysis.study.grid import combinations, values
+from livens.analysis.study.member import run_member
 from livens.analysis.study.steps import step_sizes, usual_steps
 from livens.analysis.study.table import write_table
 from livens.errors import InputError
@@ -325,6 +326,19 @@ def test_sweep(workers):
     assert [row["q.x"], row["q.y"]] == run.q[-1].tolist() and row["steps"] == 50
     assert row["max_energy_drift"] == run.summary.max_energy_drift and row["error_q"] > 0
     assert not study.interrupted and study.total == 4
+
+
+def test_a_sweep_with_one_worker_takes_runs_together():
+    """Rows are those of single runs up to round-off, and a row that fails says the same."""
+    lengths = [0.5 + 0.1 * i for i in range(20)]
+    study = lv.study.sweep("simple-pendulum", dict(l=lengths, h=[0.01, -1.0]), dict(t_end=0.505), final=True, workers=1)
+    for row in study.rows[:4] + study.rows[-2:]:
+        alone = run_member("simple-pendulum", dict(t_end=0.505), {"l": row["l"], "h": row["h"]}, True)
+        assert list(row) == list(alone)
+        assert row["status"] == alone["status"] and row["reason"] == alone["reason"]
+        for name, value in alone.items():
+            if isinstance(value, float) and name not in ("wall_s", "us_per_step", "newton_iterations_mean"):
+                assert row[name] == pytest.approx(value, rel=1e-7, abs=1e-11), name
 
 
 def test_sweep_of_the_users_own_problem():

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from livens.analysis.study.comparison import errors_at_end
 from livens.analysis.study.steps import ONLY_THE_END
 from livens.analysis.verdicts import plain
 from livens.errors import Interrupted, LivensError
 from livens.models.problem import Problem
 from livens.problems import with_parameters
-from livens.run.simulate import simulate
+from livens.results.record import Summary
+from livens.run.plan import Plan
+from livens.run.simulate import execute
 
 #: Not options of the problem but of the run.
 RUN_OPTIONS = ("scheme", "h", "t_end")
@@ -32,31 +33,64 @@ def from_scenario(path: str, **changes: Any) -> Problem:
     return load(path).changed(changes).problem()
 
 
+def planned(
+    build: str | Callable[..., Problem], options: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> tuple[Plan, Problem]:
+    """What a member is to do: of its run only the end is kept."""
+    run_options = {name: value for name, value in {**options, **chosen}.items() if name in RUN_OPTIONS}
+    changes = {name: value for name, value in {**options, **chosen}.items() if name not in RUN_OPTIONS}
+    problem = with_parameters(build, changes) if isinstance(build, str) else build(**changes)
+    return Plan.of(problem, every=ONLY_THE_END, redundant="remove", **run_options), problem
+
+
 def run_member(
     build: str | Callable[..., Problem], options: Mapping[str, Any], chosen: Mapping[str, Any], final: bool
 ) -> dict[str, Any]:
     """Run a problem with some options; whatever goes wrong is a row as well."""
-    run_options = {name: value for name, value in {**options, **chosen}.items() if name in RUN_OPTIONS}
-    changes = {name: value for name, value in {**options, **chosen}.items() if name not in RUN_OPTIONS}
     row: dict[str, Any] = dict(chosen)
     try:
-        problem = with_parameters(build, changes) if isinstance(build, str) else build(**changes)
-        result = simulate(problem, every=ONLY_THE_END, redundant="remove", progress=False, **run_options)
+        plan, problem = planned(build, options, chosen)
+        result = execute(plan, progress=False)
     except Interrupted as stop:
         return row | {"status": "interrupted", "reason": str(stop)}
     except LivensError as error:
         return row | {"status": "failed", "reason": str(error)}
     except Exception as error:  # a problem of the user's own may raise anything; the others shall finish
         return row | {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
-    statistics, summary = result.statistics, result.summary
-    steps = max(statistics.steps, 1)
-    row |= {
+    return row | described(
+        problem,
+        result.facts.t_end,
+        result.facts.coordinates,
+        {name: result.last(name) for name in result.system.error_variables},
+        result.summary,
+        steps=result.statistics.steps,
+        wall_s=result.statistics.wall_s,
+        corrections=result.statistics.newton_iterations,
+        final=final,
+    )
+
+
+def described(
+    problem: Problem,
+    t_end: float,
+    coordinates: Sequence[str],
+    last: Mapping[str, np.ndarray],
+    summary: Summary,
+    *,
+    steps: int,
+    wall_s: float,
+    corrections: int,
+    final: bool,
+) -> dict[str, Any]:
+    """What a row says of a run that was finished; `last` is its state at the end, by name."""
+    counted = max(steps, 1)
+    row: dict[str, Any] = {
         "status": "complete",
         "reason": "",
-        "steps": statistics.steps,
-        "wall_s": statistics.wall_s,
-        "us_per_step": statistics.wall_s / steps * 1e6,
-        "newton_iterations_mean": statistics.newton_iterations / steps,
+        "steps": steps,
+        "wall_s": wall_s,
+        "us_per_step": wall_s / counted * 1e6,
+        "newton_iterations_mean": corrections / counted,
         "max_energy_drift": summary.max_energy_drift if summary.energy else None,
         "max_constraint": summary.max_constraint,
         "max_velocity_constraint": summary.max_velocity_constraint,
@@ -64,9 +98,10 @@ def run_member(
     }
     if problem.reference is not None:
         with np.errstate(all="ignore"):  # the exact solution may not exist for these options
-            exact = problem.reference(result.facts.t_end)
-        row |= {f"error_{name}": plain(error) for name, error in errors_at_end(result, exact).items()}
+            exact = problem.reference(t_end)
+        errors = {name: float(np.linalg.norm(last[name] - value)) for name, value in exact.items() if name in last}
+        row |= {f"error_{name}": plain(error) for name, error in errors.items()}
     if final:
-        for name in result.system.error_variables:
-            row |= {f"{name}.{c}": float(x) for c, x in zip(result.facts.coordinates, result.last(name), strict=True)}
+        for name, state in last.items():
+            row |= {f"{name}.{c}": float(x) for c, x in zip(coordinates, state, strict=True)}
     return row

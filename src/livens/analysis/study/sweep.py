@@ -12,12 +12,16 @@ from typing import Any
 
 from livens import problems
 from livens.analysis.study.grid import combinations
+from livens.analysis.study.grouped import run_members
 from livens.analysis.study.member import RUN_OPTIONS, quiet_start, run_member
 from livens.analysis.study.table import write_table
 from livens.errors import InputError, suggestion
 from livens.expressions.numbers import whole_number
 from livens.models.problem import Problem
 from livens.run.progress import Progress
+
+#: With one worker, this many runs are taken together at most: a progress bar and Ctrl-C wait for them.
+_TOGETHER = 512
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ def sweep(
     :param vary: options of the problem, or ``h``, ``t_end``, ``scheme``, each with its values.
     :param options: the same for what stays as it is.
     :param final: also keep the state at the end of every run: q and v, of a Hamiltonian q and p, else x.
-    :param workers: how many processes; 1 runs here, without any. By default one per core.
+    :param workers: how many processes; 1 runs here, without any, and takes runs that differ in numbers only together
+        as `livens.ensemble` does. By default one per core.
 
     A run that fails is a row with the status "failed" and the reason. Ctrl-C ends the sweep with what is done so far.
     Processes are started afresh: a script that calls this needs the usual ``if __name__ == "__main__":``.
@@ -87,11 +92,11 @@ def _here(
 ) -> Sweep:
     rows: list[dict[str, Any]] = []
     try:
-        for member in members:
-            row = run_member(problem, fixed, member, final)
-            if row["status"] == "interrupted":
-                raise KeyboardInterrupt
-            rows.append(row)
+        for first in range(0, len(members), _TOGETHER):
+            for row in run_members(problem, fixed, members[first : first + _TOGETHER], final):
+                if row["status"] == "interrupted":
+                    raise KeyboardInterrupt
+                rows.append(row)
             bar.update(len(rows))
     except KeyboardInterrupt:
         return Sweep(name, tuple(rows), len(members), interrupted=True)

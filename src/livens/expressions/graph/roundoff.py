@@ -7,6 +7,7 @@ below which size a residual means nothing: the floor that Newton's method can re
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -15,6 +16,13 @@ from livens.expressions.graph.walk import OPS, walk
 
 #: Relative rounding error of one operation.
 UNIT = 2.0**-53
+#: Functions that a mathematical library computes, to a unit in the last place or to a few.
+LIBRARY = frozenset(
+    "EXP LOG SIN COS TAN ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH ATANH ATAN2 POW CONSTPOW ERF LOG1P EXPM1 HYPOT FMOD "
+    "REMAINDER".split()
+)
+#: How many units in the last place the library for vectors may be off.
+VECTOR_LIBRARY = 4
 
 
 class Rounded(NamedTuple):
@@ -22,17 +30,27 @@ class Rounded(NamedTuple):
     error: Any  # in units of UNIT
 
 
-def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any]) -> Any:
-    """A bound of the rounding error of the first output at `inputs`, which have errors `errors`; in units of UNIT."""
+def uses_library(function: ca.Function) -> bool:
+    """Whether a function calls the mathematical library."""
+    codes = {OPS[name] for name in LIBRARY}
+    return any(function.instruction_id(i) in codes for i in range(function.n_instructions()))
+
+
+def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any], library: int = 1) -> Any:
+    """A bound of the rounding error of the first output at `inputs`, which have errors `errors`; in units of UNIT.
+
+    Library functions are good to `library` units in the last place.
+    """
     lifted = [
         [Rounded(vector[j], error[j]) for j in range(vector.numel())]
         for vector, error in zip(inputs, errors, strict=True)
     ]
-    (outputs, *_) = walk(function, lifted, lambda c: Rounded(ca.SX(c), ca.SX(0)), _apply)
+    apply = functools.partial(_apply, library)
+    (outputs, *_) = walk(function, lifted, lambda c: Rounded(ca.SX(c), ca.SX(0)), apply)
     return ca.vertcat(*(o.error for o in outputs)) if outputs else ca.SX(0, 1)
 
 
-def _apply(name: str, a: Rounded, b: Rounded | None = None) -> Rounded:
+def _apply(library: int, name: str, a: Rounded, b: Rounded | None = None) -> Rounded:
     operands = (a,) if b is None else (a, b)
     value = ca.SX.unary(OPS[name], a.value) if b is None else ca.SX.binary(OPS[name], a.value, b.value)
     if name in ("ASSIGN", "NEG", "TWICE", "FABS"):
@@ -54,9 +72,9 @@ def _apply(name: str, a: Rounded, b: Rounded | None = None) -> Rounded:
         # its slopes a/value and b/value have no limit at the origin, but are never larger than one
         safe = ca.if_else(value > 0, value, 1)
         passed = [ca.if_else(value > 0, ca.fabs(side.value) / safe, 1) * side.error for side in (a, b)]
-        return Rounded(value, passed[0] + passed[1] + 2 * ca.fabs(value))
-    # everything else by its derivatives; library functions are good to an ulp
-    error = 2 * ca.fabs(value)
+        return Rounded(value, passed[0] + passed[1] + 2 * library * ca.fabs(value))
+    # everything else by its derivatives
+    error = 2 * (library if name in LIBRARY else 1) * ca.fabs(value)
     symbols = [ca.SX.sym("x") for _ in operands]
     slot = ca.SX.unary(OPS[name], *symbols) if b is None else ca.SX.binary(OPS[name], *symbols)
     slopes = ca.Function("slopes", symbols, [ca.gradient(slot, s) for s in symbols])

@@ -107,6 +107,9 @@ class Composition(Scheme):
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         return self.base.memory(model, values, k, t, h * self.weights[0])
 
+    def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+        return self.base.memory_expressions(model, q, p, k, t, h * self.weights[0])
+
     def scaled(self, scaling: Any) -> Scheme:
         return type(self)(self.order, self.base.scaled(scaling))
 

@@ -1,0 +1,78 @@
+"""The runs of a sweep that differ in numbers only, taken together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from livens.analysis.study.member import described, planned, run_member
+from livens.errors import LivensError
+from livens.models.problem import Problem
+from livens.results.ensemble import Ensemble
+from livens.run.plan import Plan
+from livens.run.together import together, why_not
+
+#: Fewer runs than this are over before the code for many of them is compiled.
+_WORTH = 8
+
+
+def run_members(
+    build: str | Callable[..., Problem],
+    options: Mapping[str, Any],
+    members: Sequence[Mapping[str, Any]],
+    final: bool,
+) -> list[dict[str, Any]]:
+    """One row for each member, in their order; equal to what `run_member` says of it, up to round-off."""
+    rows: list[dict[str, Any] | None] = [None] * len(members)
+    groups: dict[Any, list[tuple[int, Plan, Problem]]] = {}
+    for i, chosen in enumerate(members):
+        try:
+            plan, problem = planned(build, options, chosen)
+        except Exception:  # whatever it is, it is said in the row of the member that is run by itself
+            continue
+        if not why_not(plan):
+            key = plan.model.digest, plan.scheme, plan.h, plan.t0, plan.t_end
+            groups.setdefault(key, []).append((i, plan, problem))
+    for group in groups.values():
+        if len(group) >= _WORTH:
+            _fill(rows, group, members, final)
+    return [
+        run_member(build, options, chosen, final) if row is None else row
+        for row, chosen in zip(rows, members, strict=True)
+    ]
+
+
+def _fill(
+    rows: list[dict[str, Any] | None],
+    group: Sequence[tuple[int, Plan, Problem]],
+    members: Sequence[Mapping[str, Any]],
+    final: bool,
+) -> None:
+    """Write the rows of the members of a group that were finished; who failed is run again by itself, to say why."""
+    begun = time.perf_counter()
+    try:
+        many = together([plan for _, plan, _ in group])
+    except LivensError:
+        return
+    share = (time.perf_counter() - begun) / len(group)
+    for member, (i, plan, problem) in enumerate(group):
+        if member not in many.reasons:
+            rows[i] = _row(members[i], plan, problem, many, member, share, final)
+
+
+def _row(
+    chosen: Mapping[str, Any], plan: Plan, problem: Problem, many: Ensemble, member: int, wall_s: float, final: bool
+) -> dict[str, Any]:
+    last = {name: many.arrays[name][member, -1] for name in plan.model.error_variables}
+    return dict(chosen) | described(
+        problem,
+        plan.t_end,
+        plan.model.coordinates,
+        last,
+        many.summary[member],
+        steps=int(many.steps[member]),
+        wall_s=wall_s,
+        corrections=int(many.newton_iterations[member]),
+        final=final,
+    )

@@ -1,0 +1,141 @@
+"""Gaussian elimination as straight-line code, in a static pivot order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from livens.engine.emit import ZERO, Emitter
+from livens.schemes.step import FlatEquations
+
+Order = tuple[tuple[int, ...], tuple[int, ...]]
+#: Chains of comparisons that run side by side.
+_CHAINS = 4
+
+
+class Factors:
+    """The factors of a step's Jacobian as values of an emitter, and the solutions that follow from them.
+
+    Rows are eliminated one after the other, and a right-hand side that is given at once goes with them: so the row at
+    work stays in registers. With `anchored`, every row asks for its entries when it is at work. With `watched`, the
+    largest elimination factor is known as `growth`.
+    """
+
+    def __init__(
+        self,
+        emitter: Emitter,
+        equations: FlatEquations,
+        order: Order,
+        jacobian: Sequence[str],
+        right: Sequence[str] | None = None,
+        *,
+        watched: bool = True,
+        anchored: bool = False,
+        turn: Sequence[Sequence[str]] = (),
+    ) -> None:
+        self._emitter, self._order = emitter, order
+        self._turn: dict[int, list[tuple[int, str]]] = {}
+        if turn:  # some entries of a correction are combinations of those of the solution
+            for i, j, value in zip(*equations.turn[1:], turn[0], strict=True):
+                self._turn.setdefault(int(i), []).append((int(j), value))
+        self._watched, self._anchored = watched, anchored
+        row_at, column_at = np.argsort(order[0]), np.argsort(order[1])
+        matrix: list[dict[int, str]] = [{} for _ in range(equations.size)]
+        for i, j, value in zip(row_at[equations.rows], column_at[equations.columns], jacobian, strict=True):
+            matrix[i][int(j)] = value
+        self._lower: list[list[tuple[int, str]]] = []
+        self._upper: list[list[tuple[int, str]]] = []
+        self._inverse: list[str] = []
+        self._largest, self._count = [ZERO] * _CHAINS, 0
+        self._y = [] if right is None else [right[i] for i in order[0]]
+        for i, row in enumerate(matrix):
+            self._eliminate(i, row)
+
+    def _eliminate(self, i: int, row: dict[int, str]) -> None:
+        emitter, y = self._emitter, self._y
+        if self._anchored and y:
+            emitter.anchor(y[i])
+        pending, lower = sorted(j for j in row if j < i), []
+        while pending:
+            k = pending.pop(0)
+            factor = emitter.mul(row.pop(k), self._inverse[k])
+            lower.append((k, factor))
+            self._watch(factor)
+            for j, value in self._upper[k]:
+                if j in row:
+                    row[j] = emitter.minus_product(row[j], factor, value)
+                else:
+                    row[j] = emitter.mul(emitter.fneg(factor), value)
+                    if j < i:
+                        pending.append(j)
+                        pending.sort()
+            if y:
+                y[i] = emitter.minus_product(y[i], factor, y[k])
+        self._lower.append(lower)
+        self._inverse.append(emitter.reciprocal(row[i]))
+        self._upper.append([(j, row[j]) for j in sorted(row) if j > i])
+        if self._anchored:
+            emitter.anchor(*y[i : i + 1], self._inverse[i], *(value for _, value in self._upper[i]))
+
+    def _watch(self, factor: str) -> None:
+        if self._watched:
+            chain = self._count % _CHAINS
+            self._largest[chain] = self._emitter.larger(self._largest[chain], self._emitter.fabs(factor))
+            self._count += 1
+            if self._anchored:
+                self._emitter.anchor(self._largest[chain])
+
+    @property
+    def growth(self) -> str:
+        """The largest elimination factor."""
+        growth = self._largest[0]
+        for other in self._largest[1:]:
+            growth = self._emitter.larger(growth, other)
+        return growth
+
+    def solution(self) -> list[tuple[int, str]]:
+        """The solution for the right-hand side that went along: unknowns and their values, in the order they follow."""
+        y = self._back(list(self._y))
+        found = {self._order[1][i]: y[i] for i in reversed(range(len(y)))}
+        return [(j, self._turned(found, j)) for j in found]
+
+    def _turned(self, solution: dict[int, str], i: int) -> str:
+        """An entry of the correction, if it is a combination of entries of the solution."""
+        if i not in self._turn:
+            return solution[i]
+        (j, value), *rest = self._turn[i]
+        total = self._emitter.mul(value, solution[j])
+        for j, value in rest:
+            total = self._emitter.minus_product(total, self._emitter.fneg(value), solution[j])
+        return total
+
+    def solve(self, right: Sequence[str]) -> list[str]:
+        """The solution for another right-hand side."""
+        emitter, (rows, columns) = self._emitter, self._order
+        y = [right[i] for i in rows]
+        for i, lower in enumerate(self._lower):
+            for k, factor in lower:
+                y[i] = emitter.minus_product(y[i], factor, y[k])
+        y = self._back(y)
+        return [y[i] for i in np.argsort(columns)]
+
+    def _back(self, y: list[str]) -> list[str]:
+        for i in reversed(range(len(y))):
+            for j, value in self._upper[i]:
+                y[i] = self._emitter.minus_product(y[i], value, y[j])
+            y[i] = self._emitter.mul(y[i], self._inverse[i])
+        return y
+
+    def solve_transposed(self, right: Sequence[str]) -> list[str]:
+        """The solution with the transposed matrix."""
+        emitter, (rows, columns) = self._emitter, self._order
+        y = [right[j] for j in columns]
+        for i, row in enumerate(self._upper):
+            y[i] = emitter.mul(y[i], self._inverse[i])
+            for j, value in row:
+                y[j] = emitter.minus_product(y[j], value, y[i])
+        for i in reversed(range(len(y))):
+            for k, factor in self._lower[i]:
+                y[k] = emitter.minus_product(y[k], factor, y[i])
+        return [y[i] for i in np.argsort(rows)]

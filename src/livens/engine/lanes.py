@@ -1,0 +1,230 @@
+"""The loop over time for many trajectories at once, compiled once per machine: each has a lane of its own.
+
+Entry i of a vector is one number per lane, so arrays have the lane as their last axis. Lanes share the instructions and
+nothing else: what one of them does, or fails to do, changes no bit of another.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from livens.engine.loop import REFRESH
+from livens.engine.newton import (
+    GROWTH_LIMIT,
+    MOST_ITERATIONS,
+    PAST,
+    SLOW_ITERATIONS,
+    SUSPICIOUS,
+    at_the_floor,
+    call,
+)
+
+
+class LaneKernels(NamedTuple):
+    """Addresses of the native functions of one step, for all lanes; 0 for those a scheme has not."""
+
+    first: int
+    further: int
+    predict: int
+    floor: int
+    guess: int
+    end: int
+    begin: int  # look at the first state
+    watch: int  # and at every state
+
+
+class Lanes(NamedTuple):
+    """The arrays of a chunk of steps, as `livens.engine.newton.Workspace` has them for one trajectory."""
+
+    c: np.ndarray
+    Z: np.ndarray
+    X: np.ndarray
+    work: np.ndarray
+    counts: np.ndarray  # corrections of each lane
+    dead: np.ndarray  # lanes that wait for somebody to look after them
+    died: np.ndarray  # and the step they could not take
+
+
+@nb.njit(cache=True, nogil=True)
+def _more_corrections(kernels: LaneKernels, w: Lanes, s: int, z: int, out: int) -> None:
+    """Correct the lanes again that one correction was not enough for."""
+    n, width = w.X.shape[1], w.X.shape[2]
+    work, x, pc, pw = w.work, w.X[s + PAST], w.c.ctypes.data, w.work.ctypes.data
+    px, lane = x.ctypes.data, 8 * width
+    active, first, worst, growth = work[n], work[n + 1], work[n + 2], work[n + 3]
+    dx, scratch = pw + lane * (n + 4), pw + lane * (2 * n + 5)
+    last, before, stalls = work[3 * n + 5], work[3 * n + 6], work[3 * n + 7]
+    for i in range(width):
+        last[i], before[i], stalls[i] = np.inf, 0.0, 0.0
+        active[i] = 0.0 if w.dead[i] or worst[i] <= 1.0 else 1.0
+    for iteration in range(2, MOST_ITERATIONS + 1):
+        left = False
+        for i in range(width):
+            left = left or active[i] != 0.0
+        if not left:
+            break
+        call(kernels.further, px, z, pc, pw, out)
+        refreshed = False
+        for i in range(width):
+            if active[i] == 0.0:
+                continue
+            w.counts[i] += 1
+            if iteration == 2:  # what the first correction left has just been measured
+                last[i] = first[i]
+            if worst[i] <= 1.0 and (stalls[i] > 0.0 or at_the_floor(worst[i], last[i], before[i], iteration)):
+                active[i] = 0.0
+            elif not worst[i] < np.inf:
+                active[i], w.dead[i] = 0.0, True
+            elif worst[i] > 0.5 * last[i]:  # no gain: the next correction is measured with new bounds
+                stalls[i] += 1.0
+                if not refreshed:
+                    call(kernels.floor, px, z, pc, dx, scratch)
+                    refreshed = True
+                for j in range(n):
+                    work[j, i] = work[2 * n + 5 + j, i]
+                if stalls[i] > 2.0:
+                    active[i], w.dead[i] = 0.0, True
+            elif growth[i] > GROWTH_LIMIT or (growth[i] > SUSPICIOUS and iteration >= SLOW_ITERATIONS):
+                active[i], w.dead[i] = 0.0, True
+            before[i], last[i] = last[i], worst[i]
+    for i in range(width):
+        if active[i] != 0.0:
+            w.dead[i] = True
+
+
+@nb.njit(cache=True, nogil=True)
+def advance(kernels: LaneKernels, w: Lanes, steps: int, number: int, h: float, origin: float) -> None:
+    """Take steps; a lane that cannot take one is `dead` from there on and says which one it was in `died`."""
+    n, width = w.X.shape[1], w.X.shape[2]
+    c, work, X, dead, died, counts = w.c, w.work, w.X, w.dead, w.died, w.counts
+    pc, pw, lane = c.ctypes.data, work.ctypes.data, 8 * width
+    zrow, xrow = lane * w.Z.shape[1], lane * n
+    trusted, verdict, scratch = work[2 * n + 4], work[n + 2], 2 * n + 5
+    for i in range(width):
+        c[0, i] = h
+    for s in range(steps):
+        t = origin + (number + s) * h
+        for i in range(width):
+            c[1, i] = t
+        z = w.Z.ctypes.data + s * zrow
+        if not n:
+            call(kernels.end, z, z, pc, pw, z + zrow)
+            continue
+        past = X.ctypes.data + s * xrow
+        px = past + PAST * xrow
+        call(kernels.predict, past, z, pc, pw, pw + lane * (2 * n + 4))
+        rough = False
+        for i in range(width):
+            rough = rough or trusted[i] == 0.0
+            counts[i] += 1
+        if rough:
+            # the guess may look at the unknowns, and the lanes that are smooth must keep theirs
+            call(kernels.guess, px, z, pc, pw, pw + lane * scratch)
+            for j in range(n):
+                for i in range(width):
+                    if trusted[i] == 0.0:
+                        X[s + PAST, j, i] = work[scratch + j, i]
+        if (number + s) % REFRESH == 0:
+            call(kernels.floor, px, z, pc, pw + lane * (n + 4), pw)
+        call(kernels.first, px, z, pc, pw, z + zrow)
+        good = True
+        for i in range(width):
+            good = good and (verdict[i] <= 1.0 or dead[i])
+        if not good:
+            _more_corrections(kernels, w, s, z, z + zrow)
+            for i in range(width):
+                if dead[i] and died[i] < 0:
+                    died[i] = s
+
+
+@nb.njit(cache=True, nogil=True)
+def look(kernel: int, w: Lanes, s: int, t: float, seen: np.ndarray) -> None:
+    """Take state s of the chunk into account, as `livens.engine.watch` does it."""
+    for i in range(w.X.shape[2]):
+        w.c[1, i] = t
+    z = w.Z.ctypes.data + s * 8 * w.X.shape[2] * w.Z.shape[1]
+    call(kernel, z, z, w.c.ctypes.data, seen.ctypes.data, z)
+
+
+@nb.njit(cache=True, nogil=True)
+def hand_on(
+    kernels: LaneKernels,
+    w: Lanes,
+    done: int,
+    count: int,
+    every: int,
+    h: float,
+    origin: float,
+    until: np.ndarray,
+    members: np.ndarray,
+    columns: np.ndarray,
+    out: np.ndarray,
+    seen: np.ndarray,
+) -> None:
+    """Look at the states of a chunk, keep those that are asked for, and make its end the beginning of the next."""
+    n, nz, width = w.X.shape[1], w.Z.shape[1], w.X.shape[2]
+    least = until.min()
+    for s in range(1, count + 1):
+        if s > least:  # lanes that did not get there are not looked at
+            for i in range(width):
+                seen[0, i] = 1.0 if s <= until[i] else 0.0
+        look(kernels.watch, w, s, origin + (done + s) * h, seen)
+        if (done + s) % every == 0:
+            keep_row(w, s, (done + s) // every, until, members, columns, out)
+    for i in range(nz):
+        for j in range(width):
+            w.Z[0, i, j] = w.Z[count, i, j]
+    for s in range(PAST):  # in this order, as the rows may overlap
+        for i in range(n):
+            for j in range(width):
+                w.X[s, i, j] = w.X[count + s, i, j]
+
+
+@nb.njit(cache=True, nogil=True)
+def keep_row(
+    w: Lanes, s: int, row: int, until: np.ndarray, members: np.ndarray, columns: np.ndarray, out: np.ndarray
+) -> None:
+    """Store state s of the chunk as a row of each member, in the lanes that got there."""
+    for j in range(w.X.shape[2]):
+        if members[j] >= 0 and s <= until[j]:
+            for i in range(columns.size):
+                out[members[j], row, i] = w.Z[s, columns[i], j]
+
+
+@nb.njit(cache=True, nogil=True)
+def advance_far(
+    kernels: LaneKernels,
+    w: Lanes,
+    done: int,
+    steps: int,
+    every: int,
+    h: float,
+    origin: float,
+    members: np.ndarray,
+    columns: np.ndarray,
+    out: np.ndarray,
+    seen: np.ndarray,
+) -> tuple[int, int]:
+    """Chunk after chunk, until all steps are taken or somebody has to look after a lane in the chunk at hand.
+
+    The arrays hold one chunk, so that they stay in the cache. Returns (steps done before the chunk at hand, its size);
+    the size is 0 at the end.
+    """
+    chunk, width = w.Z.shape[0] - 1, w.X.shape[2]
+    until = np.empty(width, dtype=np.int64)
+    while done < steps:
+        count = min(chunk, steps - done)
+        advance(kernels, w, count, done, h, origin)
+        for i in range(width):
+            until[i] = count
+            if w.dead[i]:
+                return done, count
+            for j in range(w.Z.shape[1]):
+                if not np.isfinite(w.Z[count, j, i]):
+                    return done, count
+        hand_on(kernels, w, done, count, every, h, origin, until, members, columns, out, seen)
+        done += count
+    return done, 0

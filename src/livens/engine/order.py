@@ -1,0 +1,58 @@
+"""The order of instructions: each where it is first needed, so that what is at work stays in registers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_REGISTER = re.compile(r"%\d+")
+
+
+def ordered(lines: Sequence[str | tuple[str, str]]) -> list[str]:
+    """Lines of LLVM text in the order they are to be written.
+
+    Without anchors, which are pairs ``("anchor", value)``, that is the order they were asked for. With anchors, an
+    instruction stands where a store or an anchor first needs it, and nowhere if none does.
+    """
+    if not any(isinstance(line, tuple) for line in lines):
+        return [line for line in lines if isinstance(line, str)]
+    text = {line.split(" = ", 1)[0]: line for line in lines if isinstance(line, str) and " = " in line}
+    operands = {name: _REGISTER.findall(line.split(" = ", 1)[1]) for name, line in text.items()}
+    done: set[str] = set()
+    out: list[str] = []
+
+    def need(name: str) -> None:
+        stack = [(name, 0)]
+        while stack:
+            here, i = stack.pop()
+            if here in done:
+                continue
+            if i < len(operands[here]):
+                stack += [(here, i + 1), (operands[here][i], 0)]
+            else:
+                done.add(here)
+                out.append(text[here])
+
+    for line in lines:
+        if isinstance(line, tuple):
+            need(line[1])
+        elif " = " not in line:
+            for name in _REGISTER.findall(line):
+                need(name)
+            out.append(line)
+    _check_loads(out, text)
+    # registers that are only numbers must be in order; names need not
+    return [_REGISTER.sub(lambda found: f"%v{found.group()[1:]}", line) for line in out]
+
+
+def _check_loads(out: Sequence[str], text: dict[str, str]) -> None:
+    """No load of an old value may have slipped behind a store to its place."""
+    stored: set[str] = set()
+    for line in out:
+        if "ptr %" not in line or "getelementptr" in line:
+            continue
+        place = text[_REGISTER.findall(line)[-1]].split(" = ")[1]
+        if line.startswith("store"):
+            stored.add(place)
+        elif not line.endswith("; again"):
+            assert place not in stored, line

@@ -1,0 +1,132 @@
+"""What is watched in every state of many trajectories, folded into a few numbers per lane by native code.
+
+As `livens.engine.fold` does it for one trajectory: largest deviations, and what is not a number stays so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.emit import Emitter
+from livens.engine.kernels import writer
+from livens.engine.native import Code, find_or_compile
+
+_X, _Z, _C, _SEEN, _ = range(5)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Columns ``(energy, magnitude, |g|, |G v|, momenta..., reduced...)`` that are looked at in every state."""
+
+    function: ca.Function  # of (x, z, c), as kernels have it
+    sizes: tuple[int, ...]  # columns of each momentum
+    reduced: int  # how many columns at the end are summed up, and their extrema kept
+    supplied: int = -1  # the place of supplied energy in the state
+
+    @property
+    def columns(self) -> int:
+        return int(self.function.numel_out(0))
+
+    @property
+    def places(self) -> SeenPlaces:
+        largest = 2 + self.columns
+        sums = largest + 5 + 2 * len(self.sizes)
+        return SeenPlaces(0, 1, 2, largest, sums, sums + self.reduced, sums + 2 * self.reduced, sums + 3 * self.reduced)
+
+
+class SeenPlaces(NamedTuple):
+    """Where things stand in what has been seen, in rows of one number per lane."""
+
+    mask: int  # lanes that are looked at
+    last: int  # the last energy
+    first: int  # the columns of the first state
+    largest: int  # as in `livens.engine.fold`
+    sums: int  # of the columns that are reduced, over all states
+    lowest: int
+    highest: int
+    rows: int  # how many there are
+
+
+def unseen(watched: Watched, width: int, array: np.ndarray) -> np.ndarray:
+    """The numbers before the first state, written into an array of zeros."""
+    at = watched.places
+    array[at.mask] = 1.0
+    array[at.lowest : at.highest], array[at.highest : at.rows] = np.inf, -np.inf
+    return array
+
+
+def watch_kernel(watched: Watched, width: int) -> Code:
+    """Take a state into account, in the lanes that the mask names."""
+    content = f"{writer()} {width} {watched.sizes} {watched.reduced} {watched.supplied} {watched.function.serialize()}"
+    return find_or_compile(content, lambda: _text(watched, width), "watch", 1)
+
+
+def first_kernel(watched: Watched, width: int) -> Code:
+    """The first state: its columns, and its energy as the last one so far."""
+    content = f"{writer()} first {width} {watched.supplied} {watched.function.serialize()}"
+    return find_or_compile(content, lambda: _first_text(watched, width), "begin", 1)
+
+
+def _row(emitter: Emitter, watched: Watched) -> tuple[list[str], str]:
+    """The columns of a state, and its energy less what was supplied."""
+    f = watched.function
+    (row,) = emitter.graph(f, [emitter.inputs(p, f.nnz_in(p)) for p in (_X, _Z, _C)])
+    energy = row[0]
+    if watched.supplied >= 0:
+        supplied, dissipated = (emitter.load(_Z, watched.supplied + i) for i in range(2))
+        energy = emitter.sub(energy, emitter.sub(supplied, dissipated))
+    return row, energy
+
+
+def _first_text(watched: Watched, width: int) -> str:
+    emitter, at = Emitter("begin", 5, width), watched.places
+    row, energy = _row(emitter, watched)
+    for j, value in enumerate(row):
+        emitter.store(value, _SEEN, at.first + j)
+    emitter.store(energy, _SEEN, at.last)
+    return emitter.text()
+
+
+def _text(watched: Watched, width: int) -> str:
+    emitter, at = Emitter("watch", 5, width), watched.places
+    row, energy = _row(emitter, watched)
+    active = emitter.truth(emitter.load(_SEEN, at.mask))
+
+    def update(place: int, value: str) -> None:
+        emitter.store(emitter.select(active, value, emitter.load(_SEEN, place)), _SEEN, place)
+
+    def keep(place: int, found: str, relation: str = "ugt") -> None:
+        """The larger of two (or the smaller); what is not a number stays."""
+        old = emitter.load(_SEEN, place)
+        changed = emitter.both(emitter.compare(relation, found, old), emitter.compare("ord", old, old))
+        emitter.store(emitter.select(emitter.both(active, changed), found, old), _SEEN, place)
+
+    keep(at.largest, emitter.fabs(emitter.sub(energy, emitter.load(_SEEN, at.first))))
+    keep(at.largest + 1, emitter.fabs(emitter.sub(energy, emitter.load(_SEEN, at.last))))
+    update(at.last, energy)
+    for j in range(3):
+        keep(at.largest + 2 + j, emitter.fabs(row[1 + j]))
+    column = 4
+    for j, size in enumerate(watched.sizes):
+        here = range(column, column + size)
+        moved = [emitter.sub(row[k], emitter.load(_SEEN, at.first + k)) for k in here]
+        keep(at.largest + 5 + 2 * j, _length(emitter, moved))
+        keep(at.largest + 6 + 2 * j, _length(emitter, [row[k] for k in here]))
+        column += size
+    for j in range(watched.reduced):
+        value = row[column + j]
+        update(at.sums + j, emitter.add(emitter.load(_SEEN, at.sums + j), value))
+        keep(at.lowest + j, value, "ult")
+        keep(at.highest + j, value)
+    return emitter.text()
+
+
+def _length(emitter: Emitter, vector: list[str]) -> str:
+    total = emitter.mul(vector[0], vector[0])
+    for value in vector[1:]:
+        total = emitter.add(total, emitter.mul(value, value))
+    return emitter.intrinsic("sqrt", total)

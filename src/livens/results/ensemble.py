@@ -1,0 +1,136 @@
+"""Many runs of one model, kept together: the member is the first axis of every array."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from livens.errors import InputError
+from livens.results.record import Summary
+
+FORMAT = "livens-ensemble-1"
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """An expression of the state, reduced over every state of a run: one entry for each member."""
+
+    mean: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+
+
+@dataclass
+class Ensemble:
+    """What `livens.ensemble` made. ``many.q[member, time, coordinate]`` are the states that were kept.
+
+    A member that failed has the `status` "failed", its `reasons` entry says why, and its states are NaN from there on.
+    """
+
+    t: np.ndarray
+    arrays: dict[str, np.ndarray]  # by name: (member, time, entry)
+    parameters: dict[str, np.ndarray]  # (member, ...)
+    reasons: dict[int, str]  # why members failed
+    summary: list[Summary]  # of each member
+    steps: np.ndarray
+    newton_iterations: np.ndarray
+    facts: dict[str, Any]  # scheme, h, t0, t_end, every, coordinates, problem, width
+    reduced: dict[str, Reduced] = field(default_factory=dict)
+    left: int = 0  # how often a trajectory went on by itself for a while
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        arrays: Mapping[str, np.ndarray] = self.__dict__.get("arrays", {})
+        if name in arrays:
+            return arrays[name]
+        raise AttributeError(f"the ensemble has no '{name}', only {', '.join(['t', *arrays])}")
+
+    @property
+    def status(self) -> list[str]:
+        return ["failed" if member in self.reasons else "complete" for member in range(len(self))]
+
+    @property
+    def failures(self) -> dict[int, str]:
+        """The members that failed, and why."""
+        return dict(sorted(self.reasons.items()))
+
+    def last(self, name: str) -> np.ndarray:
+        """The state at the end of every member."""
+        return self.arrays[name][:, -1]
+
+    def __repr__(self) -> str:
+        scheme, h = self.facts.get("scheme"), self.facts.get("h")
+        failed = f", {len(self.reasons)} failed" if self.reasons else ""
+        return f"<livens ensemble of {len(self)} members, {scheme}, h = {h:g}{failed}>"
+
+    # -- on disk ------------------------------------------------------------------------------------------------------
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write everything to one file, which is there complete or not at all."""
+        path = Path(path)
+        if path.exists() and not force:
+            raise InputError(f"the file '{path}' exists already: choose another name, or replace it with force=True")
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with h5py.File(part, "w") as file:
+                self._write(file)
+            part.replace(path)
+        except OSError as error:
+            raise InputError(f"cannot write the ensemble '{path}': {error}") from None
+        finally:
+            part.unlink(missing_ok=True)
+        return path
+
+    def _write(self, file: h5py.File) -> None:
+        file.attrs["format"] = FORMAT
+        summaries = [dataclasses.asdict(summary) for summary in self.summary]
+        told = {"facts": self.facts, "reasons": self.reasons, "left": self.left, "summary": summaries}
+        file.create_dataset("record", data=np.frombuffer(json.dumps(told).encode(), dtype=np.uint8))
+        for name in ("t", "steps", "newton_iterations"):
+            file[name] = getattr(self, name)
+        for name, values in self.arrays.items():
+            file[f"states/{name}"] = values
+        for name, values in self.parameters.items():
+            file[f"parameters/{name}"] = values
+        for name, reduced in self.reduced.items():
+            for kind in ("mean", "lowest", "highest"):
+                file[f"reduced/{name}/{kind}"] = getattr(reduced, kind)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ensemble:
+        """Read an ensemble from its file."""
+        try:
+            with h5py.File(path, "r") as file:
+                if file.attrs.get("format") != FORMAT:
+                    raise InputError(f"'{path}' is not the file of an ensemble")
+                return cls._read(file)
+        except (OSError, KeyError, ValueError) as error:
+            raise InputError(f"cannot read the ensemble '{path}': {error}") from None
+
+    @classmethod
+    def _read(cls, file: h5py.File) -> Ensemble:
+        told = json.loads(file["record"][()].tobytes())
+        return cls(
+            t=file["t"][()],
+            arrays={name: data[()] for name, data in file.get("states", {}).items()},
+            parameters={name: data[()] for name, data in file.get("parameters", {}).items()},
+            reasons={int(member): reason for member, reason in told["reasons"].items()},
+            summary=[Summary(**one) for one in told["summary"]],
+            steps=file["steps"][()],
+            newton_iterations=file["newton_iterations"][()],
+            facts=told["facts"],
+            reduced={
+                name: Reduced(*(group[kind][()] for kind in ("mean", "lowest", "highest")))
+                for name, group in file.get("reduced", {}).items()
+            },
+            left=told["left"],
+        )

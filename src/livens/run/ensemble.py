@@ -1,0 +1,114 @@
+"""Many trajectories of one model at once: the way in."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.expressions.numbers import whole_number
+from livens.models.model import Model
+from livens.models.problem import Problem
+from livens.results.ensemble import Ensemble
+from livens.run.plan import Plan
+from livens.run.together import Reductions, together
+from livens.schemes.base import Scheme
+
+
+def ensemble(
+    model: Model | Problem,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    p0: Any = None,
+    x0: Any = None,
+    y0: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    scheme: str | Scheme | None = None,
+    h: float | None = None,
+    t_end: float | None = None,
+    t0: float | None = None,
+    every: int = Plan.every,
+    store: str | Sequence[str] | None = Plan.store,
+    project: bool = Plan.project,
+    redundant: str = Plan.redundant,
+    threads: int = 1,
+    reduce: Reductions | None = None,
+) -> Ensemble:
+    """Run a model from many initial values, or with many values of its parameters, all at once.
+
+    :param q0, v0, p0, x0, y0: initial values, one row per member; a single vector is that of all members.
+    :param parameters: by name, one value per member; a single value is that of all members.
+    :param every: keep every state whose number this divides (and the last one always). To keep all of them takes as
+        long as to compute them.
+    :param threads: how many cores work on it.
+    :param reduce: names with functions of the state (or names of observables), whose mean and extrema over every
+        state are found as the members run, see `Ensemble.reduced`.
+
+    Everything else is as in `livens.simulate`. Eight or sixteen members go through the same instructions side by side,
+    so that each takes a fraction of the time it would take by itself. A member equals the run of `simulate` up to
+    round-off, and it is the same bit for bit whatever the order of the members and the number of threads. A member that
+    fails stops no other.
+
+    >>> import livens as lv
+    >>> oscillator = lv.System(
+    ...     "x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, k: k.c * q[0] ** 2 / 2, parameters=dict(c=1.0)
+    ... )
+    >>> many = lv.ensemble(oscillator, q0=[1], v0=[0], parameters={"c": [1, 4, 9]}, h=0.01, t_end=1, every=50)
+    >>> many.q.shape, [round(float(x), 3) for x in many.q[:, -1, 0]]
+    ((3, 3, 1), [0.54, -0.416, -0.99])
+    """
+    given = {"q0": q0, "v0": v0, "p0": p0, "x0": x0, "y0": y0}
+    changes = {} if parameters is None else parameters
+    if not isinstance(changes, Mapping):
+        raise InputError(f"parameters must map names to values, got {changes!r}")
+    actual = model.system if isinstance(model, Problem) else model
+    starts = {name: _rows(name, value, 1) for name, value in given.items() if value is not None}
+    values = {}
+    for name, value in changes.items():
+        entry = actual.parameter_table.entries.get(name) if isinstance(actual, Model) else None
+        values[name] = _rows(f"parameter '{name}'", value, len(entry.shape) if entry is not None else 0)
+    count = _members({**starts, **values})
+    plan = Plan.of(
+        model,
+        _member(starts, 0),
+        scheme=scheme,
+        h=h,
+        t_end=t_end,
+        t0=t0,
+        every=every,
+        store=store,
+        project=project,
+        redundant=redundant,
+    )
+    plans = [
+        dataclasses.replace(plan, start={**plan.start, **_member(starts, i)}, parameters=_member(values, i))
+        for i in range(count)
+    ]
+    return together(plans, reduce=reduce, threads=whole_number("threads", threads, least=1))
+
+
+def _rows(name: str, value: Any, dimensions: int) -> np.ndarray:
+    """Numbers of one or of many members; those of one have so many dimensions."""
+    try:
+        found = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, one row for each member, got {value!r}") from None
+    if found.ndim not in (dimensions, dimensions + 1):
+        raise InputError(f"{name} must have {dimensions} dimensions, or {dimensions + 1} with one row for each member")
+    return found if found.ndim == dimensions + 1 else found[None]
+
+
+def _members(given: Mapping[str, np.ndarray]) -> int:
+    counts = {name: len(rows) for name, rows in given.items() if len(rows) != 1}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise InputError(f"every member needs a row of each: there are {told}")
+    return next(iter(counts.values()), 1)
+
+
+def _member(rows: Mapping[str, np.ndarray], i: int) -> dict[str, Any]:
+    return {name: found[i if len(found) > 1 else 0] for name, found in rows.items()}

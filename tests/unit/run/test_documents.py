@@ -1,0 +1,22 @@
+"""The examples of the documents run as they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCUMENTS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.parametrize("name", ["ensembles.md", "gradients.md"])
+def test_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    blocks = re.findall(r"```python\n(.*?)```", (DOCUMENTS / name).read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, name, "exec"), names)
+    if name == "ensembles.md":
+        assert names["many"].q.shape == (40, 31, 2) and Path("pendulums.h5").exists()
+    else:
+        assert round(names["g"], 6) == 9.5

@@ -1,0 +1,181 @@
+"""Many trajectories at once: each is the run it would be by itself, whoever goes beside it."""
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens.engine import batch
+
+CASES = {
+    "constrained": ("simple-pendulum", "livens-em", 1500),
+    "library functions": ("nonlinear-pendulum", "livens-em", 600),
+    "stages": ("kepler", "gauss-2", 600),
+    "explicit": ("kepler", "stormer-verlet", 600),
+}
+
+
+def members_of(problem, count, seed=0):
+    """Initial speeds and the weight spread by 20 %."""
+    random = np.random.default_rng(seed)
+    given = problem.start_values
+    name = "v0" if "v0" in given else "p0"
+    start = {name: np.asarray(given[name]) * (1 + 0.2 * random.uniform(-1, 1, count))[:, None]}
+    weights = 9.81 * (1 + 0.2 * random.uniform(-1, 1, count))
+    return start, {"g": weights} if "g" in problem.system.parameters else {}
+
+
+def ran(problem, scheme, steps, start, parameters, **options):
+    return lv.ensemble(
+        problem, scheme=scheme, t_end=problem.t0 + steps * problem.h, parameters=parameters, **start, **options
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_members_are_the_runs_they_would_be(case):
+    """Up to round-off, with the same corrections and the same summary; the last group is not full."""
+    name, scheme, steps = CASES[case]
+    problem = lv.problems.load(name)
+    start, parameters = members_of(problem, 19)
+    many = ran(problem, scheme, steps, start, parameters, every=50)
+    assert many.status == ["complete"] * 19
+    for i in (0, 7, 18):
+        alone = lv.simulate(
+            problem,
+            scheme=scheme,
+            t_end=problem.t0 + steps * problem.h,
+            every=50,
+            parameters={key: values[i] for key, values in parameters.items()},
+            **{key: values[i] for key, values in start.items()},
+        )
+        np.testing.assert_array_equal(many.t, alone.t)
+        np.testing.assert_allclose(many.q[i], alone.q, atol=1e-11)
+        assert abs(many.newton_iterations[i] - alone.statistics.newton_iterations) <= 0.05 * steps
+        assert many.steps[i] == alone.statistics.steps == steps
+        assert many.summary[i].max_energy_drift == pytest.approx(alone.summary.max_energy_drift, abs=1e-12)
+        assert many.summary[i].max_constraint == pytest.approx(alone.summary.max_constraint, abs=1e-13)
+        assert many.summary[i].momentum_drift.keys() == alone.summary.momentum_drift.keys()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_neither_order_nor_threads_change_a_bit(case):
+    name, scheme, _ = CASES[case]
+    problem = lv.problems.load(name)
+    start, parameters = members_of(problem, 37)
+    many = ran(problem, scheme, 200, start, parameters, every=10)
+    order = np.random.default_rng(1).permutation(37)
+    other = ran(
+        problem,
+        scheme,
+        200,
+        {key: values[order] for key, values in start.items()},
+        {key: values[order] for key, values in parameters.items()},
+        every=10,
+        threads=3,
+    )
+    np.testing.assert_array_equal(other.q, many.q[order])
+    assert [other.summary[i] for i in range(37)] == [many.summary[i] for i in order]
+
+
+def test_company_changes_no_bit(monkeypatch):
+    """Lanes that need more corrections, or leave, do not touch the others: here every lane has other neighbours."""
+    problem = lv.problems.load("double-four-bar")
+    start, parameters = members_of(problem, 16)
+    many = ran(problem, None, 700, start, parameters, every=100)
+    monkeypatch.setattr("livens.run.together.ordered_members", lambda z, k: np.arange(len(z)))
+    first = int(np.argmin(parameters["g"]))  # the pivot order is that of the member which comes first
+    shuffled = np.concatenate([[first], np.random.default_rng(5).permutation([i for i in range(16) if i != first])])
+    chosen = {key: values[shuffled] for key, values in start.items()}
+    other = ran(problem, None, 700, chosen, {"g": parameters["g"][shuffled]}, every=100)
+    np.testing.assert_array_equal(other.q, many.q[shuffled])
+
+
+def test_lanes_do_not_touch_each_other():
+    """The same member eight times, once beside members that fail at once and once beside itself."""
+    falling = lv.System("a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.sqrt(1.0 - q[0]))
+    kind = dict(scheme="livens-midpoint", h=0.01, t_end=1.0, every=5)
+    calm = lv.ensemble(falling, q0=[[-3.0]] * 8, v0=[[0.1]] * 8, **kind)
+    mixed = lv.ensemble(falling, q0=[[-3.0], [0.5]] * 4, v0=[[0.1], [3.0]] * 4, **kind)
+    assert calm.status == ["complete"] * 8
+    assert mixed.status == ["complete", "failed"] * 4
+    np.testing.assert_array_equal(mixed.q[::2], calm.q[::2])
+    assert mixed.summary[0] == calm.summary[0]
+    assert np.isnan(mixed.q[1, -1]).all() and np.isfinite(mixed.q[1, 0]).all()
+    assert "from t = 0.1" in mixed.failures[1]
+    with pytest.raises(lv.IntegrationError):
+        lv.simulate(falling, q0=[0.5], v0=[3.0], **kind)
+    assert mixed.steps[1] < mixed.steps[0]
+
+
+def test_explicit_members_that_explode_are_named():
+    wild = lv.System("a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.exp(q[0]))
+    many = lv.ensemble(wild, q0=[[-3.0], [3.0]], v0=[[0.0], [9.0]], scheme="stormer-verlet", h=0.01, t_end=1.0)
+    assert many.status == ["complete", "failed"]
+    assert "not finite" in many.failures[1]
+    assert np.isfinite(many.q[0]).all()
+
+
+def test_lanes_that_leave_come_back(monkeypatch):
+    """In small chunks, so that trajectories leave and join again; the motion is the same."""
+    problem = lv.problems.load("double-four-bar")
+    start, parameters = members_of(problem, 8, seed=2)
+    usual = ran(problem, None, 2500, start, parameters, every=500)
+    monkeypatch.setattr(batch, "_CHUNK_BYTES", 60_000)
+    other = ran(problem, None, 2500, start, parameters, every=500)
+    np.testing.assert_allclose(other.q, usual.q, atol=1e-9)
+    assert max(one.max_energy_drift for one in other.summary) < 1e-12
+
+
+def test_the_last_step_is_shortened():
+    problem = lv.problems.load("simple-pendulum")
+    many = lv.ensemble(problem, parameters={"g": [9.0, 10.0]}, h=0.01, t_end=0.333, every=10)
+    alone = lv.simulate(problem, parameters={"g": 10.0}, h=0.01, t_end=0.333, every=10)
+    np.testing.assert_allclose(many.t, alone.t, rtol=1e-15)
+    np.testing.assert_allclose(many.q[1], alone.q, atol=1e-14)
+
+
+def test_reductions_are_those_of_every_state():
+    problem = lv.problems.load("simple-pendulum")
+    reduce = {"height": lambda q: q[1], "both": lambda q, v: [q[0], v[0]], "kinetic": "kinetic_energy"}
+    many = lv.ensemble(problem, parameters={"g": [9.0, 10.0, 11.0]}, t_end=0.7, every=10**6, reduce=reduce)
+    run = lv.simulate(problem, parameters={"g": 10.0}, t_end=0.7)
+    heights = run.q[:, 1]
+    assert many.q.shape[1] == 2
+    for found, expected in (("mean", heights.mean()), ("lowest", heights.min()), ("highest", heights.max())):
+        assert getattr(many.reduced["height"], found)[1] == pytest.approx(expected, abs=1e-13)
+    assert many.reduced["both"].mean.shape == (3, 2)
+    assert many.reduced["kinetic"].highest[1] == pytest.approx(run.observe("kinetic_energy").max(), abs=1e-12)
+
+
+def test_a_member_that_cannot_start_is_a_failed_member():
+    problem = lv.problems.load("simple-pendulum")
+    many = lv.ensemble(problem, q0=[[-1.0, 0.0], [-2.0, 0.0]], t_end=0.1, every=50)
+    assert many.status == ["complete", "failed"]
+    assert "inconsistent initial values" in many.failures[1]
+    assert np.isnan(many.q[1]).all()
+
+
+def test_an_ensemble_is_kept_in_one_file(tmp_path):
+    problem = lv.problems.load("simple-pendulum")
+    reduce = {"height": lambda q: q[1]}
+    many = lv.ensemble(problem, parameters={"g": [9.0, 10.0]}, t_end=0.1, every=20, reduce=reduce)
+    path = many.save(tmp_path / "many.h5")
+    again = lv.Ensemble.load(path)
+    for name in many.arrays:
+        np.testing.assert_array_equal(again.arrays[name], many.arrays[name])
+    assert again.summary == many.summary and again.facts == many.facts and again.status == many.status
+    np.testing.assert_array_equal(again.parameters["g"], [9.0, 10.0])
+    np.testing.assert_array_equal(again.reduced["height"].mean, many.reduced["height"].mean)
+    with pytest.raises(lv.InputError, match="exists already"):
+        many.save(path)
+    with pytest.raises(lv.InputError, match="cannot read"):
+        lv.Ensemble.load(tmp_path / "other.h5")
+
+
+def test_what_does_not_fit_is_said():
+    problem = lv.problems.load("simple-pendulum")
+    with pytest.raises(lv.InputError, match="every member needs a row"):
+        lv.ensemble(problem, q0=[[-1, 0]] * 3, parameters={"g": [1.0, 2.0]})
+    with pytest.raises(lv.InputError, match="unknown parameter"):
+        lv.ensemble(problem, parameters={"gg": [1.0, 2.0]})
+    with pytest.raises(lv.InputError, match="unknown observable"):
+        lv.ensemble(problem, parameters={"g": [1.0, 2.0]}, reduce={"a": "nothing"})
