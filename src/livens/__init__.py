@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from livens.errors import WriteError as WriteError
     from livens.expressions.parameters import same_as as same_as
     from livens.models import port_hamiltonian as port_hamiltonian
+    from livens.models import shapes as shapes
     from livens.models import symmetry as symmetry
     from livens.models.element import Element as Element
     from livens.models.element import through as through
@@ -106,16 +107,20 @@ PUBLIC_PATHS = {
     "scaling": "schemes.scaling",
     "scenario": "scenario",
     "schemes": "schemes",
+    "shapes": "models.shapes",
     "study": "analysis.study",
     "symmetry": "models.symmetry",
     "tableaus": "schemes.tableaus",
 }
 #: What later rooms attach to a `Result` when they are imported, which happens when it is first asked for.
 ACCESSORS = {
+    "animate": "viewer",
     "observe": "analysis.observables",
     "plot": "plot",
     "problem": "scenario.saved",
+    "scene": "scenario.saved",
     "system": "scenario.saved",
+    "view": "viewer",
 }
 
 __all__ = sorted([*_HOMES, *PUBLIC_PATHS])  # once is enough

@@ -68,6 +68,8 @@ class Element:
     `parameters` belong to this element; a model function finds them, and the system's, in `k`.
     Elements that share their functions share their derivatives and compiled code too.
     `quaternions` says which four of the element's coordinates, by their place in it, are unit quaternions.
+    `look` is a function of ``q t k`` that returns shapes (see `livens.shapes`): what the element looks like. It changes
+    nothing of the motion.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Element:
         name: str = "",
         constraint_names: Sequence[str] | None = None,
         quaternions: Sequence[Sequence[int]] = (),
+        look: ModelFunction | None = None,
     ) -> None:
         self.coordinates = tuple(coordinates)
         self.quaternions = tuple(tuple(four) for four in quaternions)
@@ -93,6 +96,9 @@ class Element:
         }
         self.parameters = Parameters(parameters)
         self.name = name
+        if look is not None and not callable(look):
+            raise ModelError(f"look must be a function of q, t, k that returns shapes, got {look!r}")
+        self.look = look
         self.constraint_names = tuple(constraint_names) if constraint_names is not None else None
         for role, function in self.functions.items():
             given_through = isinstance(function, Through) and role in ("kinetic", "potential")

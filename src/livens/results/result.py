@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     import xarray
 
     from livens.models.problem import Problem
+    from livens.models.scene import Scene
     from livens.plot import Plots
     from livens.results.dense import Moment
+    from livens.viewer import Film
 
 
 class MissingVariableError(InputError):
@@ -71,7 +73,11 @@ class Result:
         @property
         def problem(self) -> Problem | None: ...
         @property
+        def scene(self) -> Scene: ...
+        @property
         def plot(self) -> Plots: ...
+        def view(self, *others: Result, frames: int | None = None) -> Film: ...
+        def animate(self, path: str | Path, *others: Result, frames: int | None = None, **options: Any) -> Path: ...
         def observe(self, what: str | Callable[..., Any], *, increments: bool = False) -> np.ndarray: ...
 
     def __init__(
