@@ -107,8 +107,8 @@ def test_play_pause_and_scrub(shown, linkage):
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     assert page.evaluate("livens.time()") == pytest.approx(0.01)
-    box = page.locator("#plots canvas").first.bounding_box()
-    page.mouse.click(box["x"] + 52 + (box["width"] - 58) / 2, box["y"] + 40)
+    sheet = page.locator("#plots canvas").first
+    sheet.click(position=dict(x=52 + (sheet.bounding_box()["width"] - 58) / 2, y=40))
     assert page.evaluate("livens.time()") == pytest.approx(1.0, abs=0.02)
 
 
