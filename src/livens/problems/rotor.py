@@ -19,10 +19,10 @@ def _look(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
     turned, size = k.Omega * t, 1.0
     heavy = [q[0] + 0.7 * size * m.cos(turned), q[1] - 0.7 * size * m.sin(turned)]
     frame = m.array([[m.cos(turned), m.sin(turned)], [-m.sin(turned), m.cos(turned)]])
-    ends = [[3, 0], [0, 3], [-3, 0], [0, -3]]
+    ends = [[9, 0], [0, 9], [-9, 0], [0, -9]]
     return [
         *(shapes.ground(end) for end in ends),
-        *(shapes.spring(end, [q[0] + size * end[0] / 3, q[1] + size * end[1] / 3]) for end in ends),
+        *(shapes.spring(end, [q[0] + size * end[0] / 9, q[1] + size * end[1] / 9]) for end in ends),
         shapes.ring(q, size, frame),
         shapes.sphere(q, 0.1, name="rotor"),
         shapes.rod(q, heavy),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens import rotations as rot
 from livens.errors import InputError
 from livens.models.scene import Drawn, Pose, Scene
 from livens.viewer.curves import curves_of
@@ -88,7 +87,19 @@ def _shape(shape: Drawn, pose: Pose, tracks: Tracks) -> dict[str, Any]:
 
 def continuous(frames: np.ndarray) -> np.ndarray:
     """Unit quaternions of frames, each with the sign that is nearer to the one before."""
-    turns = np.array([rot.from_matrix(frame) for frame in frames])
+    # four ways to write a quaternion by its matrix (all at once: there are thousands), of which the largest is accurate
+    R = frames
+    ways = np.empty((len(R), 4, 4))
+    diagonal = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
+    for i, signs in enumerate(((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))):
+        ways[:, i, i] = 1 + sum(sign * entry for sign, entry in zip(signs, diagonal, strict=True))
+    for i, j, k in ((1, 2, 3), (2, 3, 1), (3, 1, 2)):
+        a, b = j - 1, k - 1
+        ways[:, 0, i] = ways[:, i, 0] = R[:, b, a] - R[:, a, b]
+        ways[:, j, k] = ways[:, k, j] = R[:, b, a] + R[:, a, b]
+    best = np.einsum("nii->ni", ways).argmax(axis=1)
+    turns = ways[np.arange(len(R)), best]
+    turns = turns / np.linalg.norm(turns, axis=1, keepdims=True)
     flips = np.sum(turns[1:] * turns[:-1], axis=1) < 0
     return np.asarray(turns * np.r_[1.0, np.cumprod(np.where(flips, -1.0, 1.0))][:, None])
 
@@ -121,4 +132,6 @@ def _bounds(scene: Scene, pose: Pose) -> tuple[np.ndarray, np.ndarray, float]:
             low, high = np.minimum(low, points.min(axis=0) - thick), np.maximum(high, points.max(axis=0) + thick)
             lower, upper = np.fmin(lower, every.min(axis=1) - thick), np.fmax(upper, every.max(axis=1) + thick)
     whole, once = float(np.linalg.norm(high - low)), float(np.linalg.norm(upper - lower, axis=1).max())
-    return low, high, (once if once > 0.02 * whole else whole) or 1.0
+    size = (once if once > 0.02 * whole else whole) or 1.0
+    room = 0.03 * size * np.array([1.0, 1.0, 1.0 if scene.dimension == 3 else 0.0])  # for supports, pins and balls
+    return low - room, high + room, size

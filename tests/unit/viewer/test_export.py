@@ -4,11 +4,13 @@ import base64
 import json
 import re
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import livens as lv
+from livens import rotations as rot
 from livens import shapes
 from livens.viewer.data import continuous, run_data
 from livens.viewer.frames import Tracks, chosen_rows
@@ -79,6 +81,14 @@ def test_turns_do_not_jump(top):
     (cone, *_) = scene.shapes
     turns = continuous(scene.at(top.q, top.t).frames(cone))
     assert np.all(np.sum(turns[1:] * turns[:-1], axis=1) > 0)
+
+
+def test_turns_of_any_frame():
+    random = np.random.default_rng(3)
+    given = random.normal(size=(200, 4))
+    given = np.concatenate([given / np.linalg.norm(given, axis=1, keepdims=True), np.eye(4)])
+    found = continuous(np.array([rot.matrix(q) for q in given]))
+    assert np.allclose(np.abs(np.sum(found * given, axis=1)), 1)
 
 
 def test_names_of_strangers_stay_names(tmp_path):
@@ -175,3 +185,17 @@ def test_command_line(linkage, tmp_path, monkeypatch, capsys):
     assert len(content((tmp_path / "two.html").read_text())["runs"]) == 2
     with pytest.raises(lv.InputError, match=r"there is no file 'missing\.h5'"):
         view(["missing.h5"])
+
+
+def test_the_examples_of_the_documentation_run(tmp_path, monkeypatch):
+    text = (Path(__file__).parents[3] / "docs" / "viewer.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(compile(block, "docs/viewer.md", "exec"), names)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "linkage.html",
+        "linkage.png",
+        "pendulum.html",
+        "pendulum.png",
+    ]

@@ -340,8 +340,10 @@
   let time = begin, playing = false, looping = true, layout = "over", followed = null, theme = "light";
   const traced = runs.reduce((n, r) => n + r.shapes.filter((s) => s.path).length, 0);
   const shown = { traces: traced > 0 && traced <= 40, arrows: false };
-  // Motions of a few seconds run as they are, others so that they last for ten.
-  const usual = span >= 3 && span <= 60 ? 1 : span / 10;
+  // Motions of a few seconds run as they are, shorter ones so that they last for ten; of long ones nothing is to cross
+  // the picture in less than half a second.
+  const calm = Math.max(1, (2 * size) / Math.max(...runs.map((r) => r.speed || 1)));
+  const usual = span < 3 ? span / 10 : span <= 60 ? 1 : Math.min(span / 10, calm);
   let speed = usual;
   const offset = () => 1.15 * (high.x - low.x) + 0.1 * size;
 
@@ -434,7 +436,7 @@
   }
 
   // -- time -----------------------------------------------------------------------------------------------------------
-  const digits = Math.max(0, 2 - Math.floor(Math.log10(span)));
+  const digits = Math.max(0, 3 - Math.floor(Math.log10(span)));
   function seek(t) {
     time = Math.min(end, Math.max(begin, t));
     for (const run of runs) run.seek(time);
