@@ -19,6 +19,7 @@ demo: $(VENV)/.ready
 	mkdir -p out
 	$(BIN)/livens run double-four-bar --out out/double-four-bar.h5 --force
 	$(BIN)/livens plot out/double-four-bar.h5 --out out
+	$(BIN)/livens view out/double-four-bar.h5 --out out/double-four-bar.html
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

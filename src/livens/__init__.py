@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from livens.errors import WriteError as WriteError
     from livens.expressions.parameters import same_as as same_as
     from livens.models import port_hamiltonian as port_hamiltonian
+    from livens.models import shapes as shapes
     from livens.models import symmetry as symmetry
     from livens.models.element import Element as Element
     from livens.models.element import through as through
@@ -120,6 +121,7 @@ PUBLIC_PATHS = {
     "scaling": "schemes.scaling",
     "scenario": "scenario",
     "schemes": "schemes",
+    "shapes": "models.shapes",
     "study": "analysis.study",
     "symmetry": "models.symmetry",
     "tableaus": "schemes.tableaus",
@@ -128,10 +130,13 @@ PUBLIC_PATHS = {
 ACCESSORS = {
     "accuracy": "analysis.accuracy",
     "named": "analysis.named",
+    "animate": "viewer",
     "observe": "analysis.observables",
     "plot": "plot",
     "problem": "scenario.saved",
+    "scene": "scenario.saved",
     "system": "scenario.saved",
+    "view": "viewer",
 }
 
 #: The same for a `Multibody`.

@@ -18,7 +18,8 @@ app = typer.Typer(
     "  livens init pendulum.yaml\n\n"
     "  livens run pendulum.yaml --set l=2\n\n"
     "  livens run spring-pendulum --scheme livens-midpoint --set EA=100 --json\n\n"
-    "  livens plot double-four-bar.h5 --out figures",
+    "  livens plot double-four-bar.h5 --out figures\n\n"
+    "  livens view double-four-bar.h5",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -39,9 +40,9 @@ def options(
 
 
 def _commands() -> None:
-    from livens.cli import bench, init, list_, plot, report, reproduce, run, study, sweep
+    from livens.cli import bench, init, list_, plot, report, reproduce, run, study, sweep, view
 
-    for module in (run, init, list_, plot, report, study, sweep, reproduce, bench):
+    for module in (run, init, list_, plot, view, report, study, sweep, reproduce, bench):
         module.add_to(app)
 
 

@@ -70,6 +70,8 @@ class Element:
     `quaternions` says which four of the element's coordinates, by their place in it, are unit quaternions. `frames`
     says which of them are the centre and the directors of a rigid body, part by part; the element then has the kinetic
     energy of that body, and no constraints but those that keep the directors orthonormal.
+    `look` is a function of ``q t k`` that returns shapes (see `livens.shapes`): what the element looks like. It changes
+    nothing of the motion.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Element:
         constraint_names: Sequence[str] | None = None,
         quaternions: Sequence[Sequence[int]] = (),
         frames: Sequence[Sequence[Sequence[int]]] = (),
+        look: ModelFunction | None = None,
     ) -> None:
         self.coordinates = tuple(coordinates)
         self.quaternions = tuple(tuple(four) for four in quaternions)
@@ -97,6 +100,9 @@ class Element:
         }
         self.parameters = Parameters(parameters)
         self.name = name
+        if look is not None and not callable(look):
+            raise ModelError(f"look must be a function of q, t, k that returns shapes, got {look!r}")
+        self.look = look
         self.constraint_names = tuple(constraint_names) if constraint_names is not None else None
         for role, function in self.functions.items():
             given_through = isinstance(function, Through) and role in ("kinetic", "potential")

@@ -15,6 +15,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.layout import Layout
 from livens.expressions.parameters import Parameters, ParameterTable
+from livens.models.scene import Look, Scene, scene_of
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,20 @@ class Model:
     def bodies(self) -> dict[str, list[str]]:
         """The bodies there are, by name, and their coordinates."""
         return {}
+
+    # -- what it looks like -------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def scene(self) -> Scene:
+        """What it looks like, with its own parameters; empty for a model without geometry."""
+        return self.scene_with(self.parameter_vector())
+
+    def scene_with(self, k: np.ndarray) -> Scene:
+        """What it looks like with other parameters."""
+        return scene_of(len(self.coordinates), self.looks(k))
+
+    def looks(self, k: np.ndarray) -> list[Look]:
+        """What its parts look like; a model without geometry has nothing to say."""
+        return []
 
     # -- what is conserved --------------------------------------------------------------------------------------------
     def conserves(self, name: str, k: np.ndarray) -> bool:

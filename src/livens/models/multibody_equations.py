@@ -16,6 +16,7 @@ from livens.expressions.parameters import Namespace, Parameters, ParameterTable
 from livens.expressions.read import Reader
 from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.model import InitialState, Promising, only
+from livens.models.scene import Look, particles
 from livens.models.summed import dynamics
 from livens.models.system import System
 
@@ -211,6 +212,10 @@ class Formulation(DescriptorModel):
             return {}
         words = "the kinematic matrix Z is singular: other angles (another order of turning) are needed"
         return {words: 1 / ca.det(e.Z)}
+
+    def looks(self, k: np.ndarray) -> list[Look]:
+        """Coordinates called x and y are where something is."""
+        return particles(self.coordinates)
 
     @property
     def observables(self) -> Mapping[str, Any]:

@@ -40,6 +40,7 @@ class Contact(Element):
         damping: float = 0.0,
         parameters: Mapping[str, Any] | None = None,
         name: str = "",
+        look: ModelFunction | None = None,
     ) -> None:
         if law not in LAWS:
             raise InputError(f"{name or 'a contact'}: unknown law '{law}'{suggestion(law, LAWS)}")
@@ -53,6 +54,7 @@ class Contact(Element):
             dissipation=_loss(invariants, gaps, self.exponent) if damping else None,
             parameters=dict(parameters or {}) | dict(stiffness=stiffness) | (dict(damping=damping) if damping else {}),
             name=name,
+            look=look,
         )
 
     def more(self) -> Any:

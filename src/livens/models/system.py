@@ -20,6 +20,7 @@ from livens.models.element import Element, ElementModel, Through, read_type, res
 from livens.models.frames import frames_of, turns_regularly
 from livens.models.model import InitialState, Model, Promising, View, only
 from livens.models.quantity import Quantity
+from livens.models.scene import Look, particles
 from livens.models.symmetry import has_linear_generators, momentum_generator
 
 
@@ -37,6 +38,8 @@ class System(Model):
 
     With ``frames=True``, bodies with directors are taken as frames: schemes such as `lie-em` and `livens-em` then have
     six unknowns per body (three in the plane) in place of its coordinates and the constraints that keep it rigid.
+    `look` is a function of ``q t k`` that returns shapes (see `livens.shapes`): what the system looks like, beside what
+    its elements say of themselves. It changes nothing of the motion.
 
     >>> import livens as lv
     >>> oscillator = lv.System(
@@ -71,6 +74,7 @@ class System(Model):
         constraint_names: Sequence[str] | None = None,
         quaternions: Sequence[Sequence[int | str]] | None = None,
         frames: bool = False,
+        look: ModelFunction | None = None,
     ) -> None:
         self.coordinates = names_of("coordinates", coordinates, "q", one="coordinate")
         self.n = len(self.coordinates)
@@ -86,13 +90,15 @@ class System(Model):
         )
         if elements is None:
             fours = [resolve(four, self.coordinates, "a quaternion") for four in quaternions or ()]
-            elements = [Element(range(self.n), constraint_names=constraint_names, quaternions=fours, **functions)]
-            quaternions = None  # now declared by the element
+            given: dict[str, Any] = dict(constraint_names=constraint_names, quaternions=fours, look=look)
+            elements = [Element(range(self.n), **given, **functions)]
+            quaternions = look = None  # now declared by the element
         elif any(f is not None for f in functions.values()) or constraint_names is not None:
             raise ModelError("give either model functions or elements, not both")
         if not elements:
             raise ModelError("a system needs at least one element")
         self.elements = tuple(elements)
+        self._look = look
         self.shared = Parameters(parameters)
         self.models = self._read()
         places = {name: i for i, name in enumerate(self.coordinates)}
@@ -232,6 +238,20 @@ class System(Model):
             for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
             if element.name and not model.T.is_zero()
         }
+
+    def looks(self, k: np.ndarray) -> list[Look]:
+        """What the elements say of themselves; one that moves, has coordinates x and y and says nothing is a ball."""
+        shared = self.shared.named(k[: self.shared.size])
+        found = []
+        for element, model, index, where in zip(
+            self.elements, self.models, self.indices, self.parameter_indices, strict=True
+        ):
+            if element.look is not None:
+                own = element.parameters.named(k[list(where[self.shared.size :])])
+                found.append(Look(element.look, index, shared | own, element.name))
+            elif not model.T.is_zero():
+                found += particles(self.coordinates, index)
+        return found if self._look is None else [*found, Look(self._look, range(self.n), shared)]
 
     def velocity_derivatives(self, state: InitialState, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of v(q, p), which follows from ``p = dT/dv(q, v)``, by q and by p."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ from livens import rotations as rot
 from livens.errors import InputError
 from livens.expressions.numbers import array, positive
 from livens.models.element import Element, through
+from livens.models.scene import listed
+from livens.models.shapes import Shape
+from livens.multibody import looks
 from livens.multibody.inertia import Inertia
 from livens.multibody.placement import Directors, Ground, Placement, Quaternion
 
@@ -20,12 +23,27 @@ class Body(Element):
     """A rigid body as an element of a system; its coordinates are called ``name.x`` and so on.
 
     Points of the body are given in its own frame, whose origin may be anywhere. `reference` is the point of that frame
-    the coordinates refer to: the centre of mass, or the fixed point of a `rotation_body`.
+    the coordinates refer to: the centre of mass, or the fixed point of a `rotation_body`. A body looks as `look` says,
+    a shape or a list of shapes in the body's frame (see `livens.shapes`); else like a box or bar of its inertia.
     """
 
     def __init__(
-        self, name: str, placement: Placement, mass: float, centre: Any, reference: Any, **functions: Any
+        self,
+        name: str,
+        placement: Placement,
+        mass: float,
+        centre: Any,
+        reference: Any,
+        look: Any = None,
+        usual_look: Callable[[Any], Sequence[Shape]] | None = None,
+        **functions: Any,
     ) -> None:
+        drawn = usual_look
+        if look is not None:
+            given = listed(look, f" of '{name}'")
+            drawn = lambda k: given  # noqa: E731
+        if drawn is not None:
+            functions["look"] = looks.of_body(placement, np.asarray(reference, dtype=float), drawn)
         super().__init__([f"{name}.{short}" for short in placement.names], name=name, **functions)
         self.placement, self.mass = placement, float(mass)
         self.centre, self.reference = np.asarray(centre, dtype=float), np.asarray(reference, dtype=float)
@@ -84,7 +102,7 @@ def _unit(q: Any) -> Any:
     return [0.5 * (m.dot(q[-4:], q[-4:]) - 1)]
 
 
-def rotation_body(name: str, inertia: Inertia) -> Body:
+def rotation_body(name: str, inertia: Inertia, look: Any = None) -> Body:
     """A body that turns about the origin of its frame, which is fixed in the origin of space: a unit quaternion.
 
     The mass matrix ``4 G(q)^T J G(q)`` is singular (S004 eq. 46).
@@ -98,6 +116,8 @@ def rotation_body(name: str, inertia: Inertia) -> Body:
         inertia.mass,
         inertia.centre,
         np.zeros(3),
+        look,
+        lambda k: looks.box_of(inertia.mass, inertia.tensor, inertia.centre),
         kinetic=_rotation_energy,
         constraints=_unit,
         parameters=dict(inertia=inertia.about(np.zeros(3))),
@@ -110,7 +130,7 @@ def _plain_energy(q: Any, v: Any, k: Any) -> Any:
     return _moving_and_turning([*v[:3], *rot.convective_velocity(q[3:], v[3:])], k)
 
 
-def quaternion_body(name: str, inertia: Inertia, equivariant: bool = True) -> Body:
+def quaternion_body(name: str, inertia: Inertia, equivariant: bool = True, look: Any = None) -> Body:
     """A free body: the position of its centre of mass and a unit quaternion.
 
     If its energy is `equivariant`, energy-momentum schemes conserve angular momentum, unless joints off the centre of
@@ -126,6 +146,8 @@ def quaternion_body(name: str, inertia: Inertia, equivariant: bool = True) -> Bo
         inertia.mass,
         inertia.centre,
         inertia.centre,
+        look,
+        lambda k: looks.box_of(k.mass, k.inertia, inertia.centre),
         kinetic=_body_energy if equivariant else _plain_energy,
         constraints=_unit,
         parameters=dict(mass=inertia.mass, inertia=inertia.tensor),
@@ -148,7 +170,7 @@ def _orthonormal(q: Any) -> Any:
     return [*(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3)]
 
 
-def director_body(name: str, inertia: Inertia) -> Body:
+def director_body(name: str, inertia: Inertia, look: Any = None) -> Body:
     """A free body: the position of its centre of mass and three directors; the mass matrix is constant (S001 5.1).
 
     >>> len(director_body("bar", Inertia(1.0, [1, 1, 1])).coordinates)
@@ -160,6 +182,8 @@ def director_body(name: str, inertia: Inertia) -> Body:
         inertia.mass,
         inertia.centre,
         inertia.centre,
+        look,
+        lambda k: looks.box_of(k.mass, np.trace(k.euler) * np.eye(3) - k.euler, inertia.centre),
         kinetic=_director_energy,
         constraints=_orthonormal,
         parameters=dict(mass=inertia.mass, euler=inertia.euler_tensor),
@@ -179,7 +203,7 @@ def _planar_orthonormal(q: Any) -> Any:
     return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
 
 
-def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0)) -> Body:
+def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0), look: Any = None) -> Body:
     """A free body in the plane: the position of its centre of mass and two directors (S001 5.2).
 
     `moment` is the moment of inertia about the centre of mass.
@@ -194,6 +218,8 @@ def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0))
         mass,
         centre,
         centre,
+        look,
+        lambda k: looks.bar_of(k.mass, k.moment, np.asarray(centre, dtype=float)),
         kinetic=_planar_energy,
         constraints=_planar_orthonormal,
         parameters=dict(mass=mass, moment=moment),
@@ -207,7 +233,7 @@ def _particle_energy(v: Any, k: Any) -> Any:
     return 0.5 * k.mass * m.dot(v, v)
 
 
-def particle(name: str, mass: float, dimension: int = 3) -> Body:
+def particle(name: str, mass: float, dimension: int = 3, look: Any = None) -> Body:
     """A point with mass, in space or in the plane.
 
     >>> particle("a", 2.0).coordinates
@@ -220,6 +246,8 @@ def particle(name: str, mass: float, dimension: int = 3) -> Body:
         mass,
         origin,
         origin,
+        look,
+        lambda k: looks.ball(dimension),
         kinetic=_particle_energy,
         parameters=dict(mass=mass),
         frames=[[range(dimension)]],

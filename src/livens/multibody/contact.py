@@ -12,6 +12,7 @@ from livens.errors import InputError
 from livens.expressions.numbers import array, not_negative
 from livens.expressions.read import ModelFunction
 from livens.models.penalty import Contact
+from livens.multibody import looks
 from livens.multibody.bodies import Point, between, pair
 from livens.multibody.placement import Placement
 
@@ -67,6 +68,7 @@ def sphere_sphere(
         damping=damping,
         name=name,
         parameters=levers | dict(reach=reach),
+        look=looks.balls(a.placement, b.placement, float(radius), float(other_radius)),
     )
 
 
@@ -102,6 +104,7 @@ def sphere_plane(
         damping=damping,
         name=name,
         parameters=dict(X=a.lever, origin=where, normal=along / length, reach=_radius(name, radius)),
+        look=looks.ball_on_plane(a.placement),
     )
 
 
@@ -140,6 +143,7 @@ def sphere_in_box(
         damping=damping,
         name=name,
         parameters=dict(X=a.lever, lower=low, upper=high, reach=reach),
+        look=looks.ball_in_box(a.placement),
     )
 
 

@@ -11,6 +11,7 @@ from livens.errors import InputError
 from livens.expressions.numbers import not_negative
 from livens.expressions.read import ModelFunction
 from livens.models.element import Element, Through, through
+from livens.multibody import looks
 from livens.multibody.bodies import Body, between, pair
 from livens.multibody.placement import Placement, Quaternion
 
@@ -49,6 +50,7 @@ def spring(first: Any, second: Any, stiffness: float, length: float = 0.0) -> El
     return Element(
         [*a.coordinates, *b.coordinates],
         potential=_elastic(a.placement, b.placement, length > 0),
+        look=looks.between(a.placement, b.placement, "spring"),
         name=name,
         parameters=levers | dict(stiffness=stiffness) | (dict(length=length) if length > 0 else {}),
     )
@@ -105,6 +107,7 @@ def damper(first: Any, second: Any, viscosity: float, axial: bool = True) -> Ele
     return Element(
         [*a.coordinates, *b.coordinates],
         dissipation=_viscous(a.placement, b.placement, axial),
+        look=looks.between(a.placement, b.placement, "damper"),
         name=name,
         parameters=levers | dict(viscosity=not_negative(f"{name}: the viscosity", viscosity)),
     )

@@ -10,6 +10,7 @@ from livens.errors import InputError
 from livens.expressions.numbers import positive
 from livens.expressions.read import ModelFunction
 from livens.models.element import Element
+from livens.multibody import looks
 from livens.multibody.bodies import between, pair
 from livens.multibody.placement import Placement
 
@@ -33,6 +34,7 @@ def spherical_joint(first: Any, second: Any) -> Element:
         parameters=levers,
         name=name,
         constraint_names=tuple("xyz"[: a.placement.dimension]),
+        look=looks.joint(a.placement, b.placement),
     )
 
 
@@ -63,4 +65,5 @@ def rigid_link(first: Any, second: Any, length: float) -> Element:
         name=name,
         parameters=levers | dict(length=positive(f"{name}: the length", length)),
         constraint_names=["length"],
+        look=looks.between(a.placement, b.placement, "rod"),
     )

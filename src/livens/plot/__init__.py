@@ -34,7 +34,7 @@ from livens.plot.conserved import (
     momenta,
 )
 from livens.plot.curves import has_model, thin
-from livens.plot.mechanism import has_bars, snapshots
+from livens.plot.mechanism import has_mechanism, snapshots
 from livens.plot.motion import algebraic, coordinates, has_plane, motion, multipliers, phase_portrait
 from livens.plot.paths import has_paths, trajectory
 from livens.plot.work import newton, step_sizes
@@ -96,7 +96,7 @@ PICTURES = {
     "newton": Kind(newton, "newton_iterations step_size", lambda r: bool(r.newton_iterations.any())),
     "step_sizes": Kind(step_sizes, "step_size", lambda r: differ(r) and len(r.t) > 1),
     "trajectory": Kind(trajectory, "", has_paths),
-    "snapshots": Kind(snapshots, "q", has_bars),
+    "snapshots": Kind(snapshots, "q", has_mechanism),
 }
 
 
@@ -157,7 +157,7 @@ class Plots:
         return self._drawn(trajectory, path)
 
     def snapshots(self, times: Sequence[float] | None = None, path: str | Path | None = None) -> Figure:
-        """A mechanism of bars at several instants."""
+        """The mechanism at several instants, as its scene says."""
         return self._drawn(snapshots, path, times)
 
     def _drawn(self, draw: Callable[..., Figure], path: str | Path | None, *options: Any) -> Figure:

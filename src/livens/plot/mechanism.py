@@ -1,4 +1,4 @@
-"""A mechanism of bars in the plane, drawn as it stands."""
+"""A mechanism, drawn as it stands at several instants."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from livens.errors import InputError
-from livens.plot import names
-from livens.plot.curves import few_ticks, has_model
-from livens.plot.style import COLUMN, caption, equal_height, house_style, legend, new_figure
+from livens.plot.curves import few_ticks
+from livens.plot.motion import motion
+from livens.plot.outlines import SURROUNDINGS, Outline, extent, outlines, reach
+from livens.plot.style import COLUMN, LEGEND_ROW, caption, equal_height, house_style, legend, legend_rows, new_figure
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -22,61 +23,70 @@ _FADING = LinearSegmentedColormap.from_list("fading", ["#B9D6EA", "#0072B2", "#0
 
 @house_style()
 def snapshots(result: Result, times: Sequence[float] | None = None, count: int = 6) -> Figure:
-    """The mechanism at several instants, from light to dark, with triangles at the points that stay at rest.
+    """The mechanism at several instants, from light to dark, with triangles where it stands on the ground.
 
-    Bodies with coordinates ``NAME.x NAME.y NAME.d1x NAME.d1y`` are bars of the length that their parameter ``l`` says.
-    Without `times`, the instants are spread along the motion until it first comes back to its beginning.
+    What is drawn is the scene of the model (see `livens.shapes`). Without `times`, the instants are spread along the
+    motion until it first comes back to its beginning.
     """
-    if not has_bars(result):
+    if not has_mechanism(result):
         raise InputError(
-            "the system has no bars to draw: they are bodies with coordinates NAME.x, NAME.y, NAME.d1x, NAME.d1y "
-            "and a parameter l, their length"
+            "there is no mechanism to draw: the model does not say how it looks. Give it a look, see livens.shapes"
         )
-    found = names.bars(result.facts.coordinates)
-    ends = np.stack([_ends(result.q[:, where], _length(result, name)) for name, where in found.items()], axis=1)
+    scene = result.scene
     instants = _instants(result, count) if times is None else [int(np.abs(result.t - time).argmin()) for time in times]
+    pose = scene.at(result.q[instants], result.t[instants])
+    size = extent(scene, pose)
+    drawn = [outlines(scene, pose, row, size) for row in range(len(instants))]
     labels = [f"$t$ = {result.t[i]:.2f} s" for i in instants]
-    figure = new_figure(COLUMN, equal_height(ends[instants].reshape(-1, 2), labels))
-    axes = figure.add_subplot()
-    for i, label, colour in zip(instants, labels, _FADING(np.linspace(0, 1, len(instants))), strict=True):
-        for bar in ends[i]:
-            axes.plot(*bar.T, "o-", color=colour, linewidth=1.6, markersize=2.5, solid_capstyle="round", label=label)
-            label = "_"  # one entry in the legend per instant
-    for point in _at_rest(ends):
-        axes.plot(*point, "^", color="black", markersize=6, clip_on=False, zorder=5)
+    flat = scene.dimension == 2
+    height = equal_height(reach(drawn)[:, :2], labels) if flat else 3.0 + LEGEND_ROW * legend_rows(labels)
+    figure = new_figure(COLUMN, height)
+    axes: Any = figure.add_subplot() if flat else figure.add_subplot(projection="3d")
+    keep = slice(0, 2 if flat else 3)
+    for row, label, colour in zip(drawn, labels, _FADING(np.linspace(0, 1, len(instants))), strict=True):
+        for outline in row:
+            if outline.kind not in SURROUNDINGS:
+                label = _part(axes, outline, keep, colour, label)
+    for outline in drawn[0]:
+        if outline.kind == "ground":
+            axes.plot(*outline.lines[0][:1, keep].T, "^", color="black", markersize=6, clip_on=False, zorder=5)
+        elif outline.kind == "path":
+            axes.plot(*outline.lines[0][:, keep].T, color="#999999", linewidth=0.8, zorder=0)
     axes.margins(0.05)
     few_ticks(axes)
     axes.set(xlabel="$x$ (m)", ylabel="$y$ (m)", aspect="equal")
-    legend(axes)
+    if flat:
+        legend(axes)
+    else:
+        axes.set_zlabel("$z$ (m)")
+        axes.legend(loc="upper left", bbox_to_anchor=(0, 1.1), ncols=3)
     caption(figure, result)
     return figure
 
 
-def has_bars(result: Result) -> bool:
-    """Whether there is a mechanism to draw."""
-    found = names.bars(result.facts.coordinates)
-    return bool(found) and not any(np.isnan(_length(result, name)) for name in found)
+def _part(axes: Any, outline: Outline, keep: slice, colour: Any, label: str) -> str:
+    """Draw one shape; the first one of an instant has the entry in the legend, the others get none."""
+    pins = outline.kind == "rod"
+    for line in outline.lines:
+        style = "o-" if pins or len(line) == 1 else "-"
+        width = 1.6 if pins else 0.8
+        axes.plot(
+            *line[:, keep].T,
+            style,
+            color=colour,
+            linewidth=width,
+            markersize=2.5 if pins else 4,
+            solid_capstyle="round",
+            label=label,
+        )
+        label = "_"
+    return label
 
 
-def _length(result: Result, bar: str) -> float:
-    """A bar's own l, or that of the whole system; nan if there is none."""
-    elements = getattr(result.system, "elements", ()) if has_model(result) else ()
-    own: dict[str, Any] = next((e.parameters.plain() for e in elements if e.name == bar), {})
-    length = own.get("l", result.facts.parameters.get("l"))
-    return float(length) if isinstance(length, (int, float)) else float("nan")
-
-
-def _ends(q: np.ndarray, length: float) -> np.ndarray:
-    """Both ends of a bar with coordinates (x, y, d1x, d1y): time, end, x or y."""
-    arm = length / 2 * q[:, 2:]
-    return np.stack([q[:, :2] - arm, q[:, :2] + arm], axis=1)
-
-
-def _at_rest(ends: np.ndarray) -> np.ndarray:
-    """Ends of bars that never move, each once."""
-    every = ends.reshape(len(ends), -1, 2)
-    still = np.ptp(every, axis=0).max(axis=1) < 1e-6 * np.ptp(every)
-    return np.unique(np.round(every[0, still], 9), axis=0)
+def has_mechanism(result: Result) -> bool:
+    """Whether there is more to draw than points: a shape that joins or fills something."""
+    simple = ("sphere", *SURROUNDINGS)
+    return motion(result) == "q" and any(shape.kind not in simple for shape in result.scene.shapes)
 
 
 def _instants(result: Result, count: int) -> list[int]:

@@ -1,11 +1,14 @@
-"""What the names of coordinates say: symbols, units, and which of them are points and bars."""
+"""What the names of coordinates say: symbols and units."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from livens.models.scene import points
 from livens.plot.style import escaped
+
+__all__ = ["label", "momentum", "points", "quantity", "spread", "symbol"]
 
 _GREEK = "alpha beta gamma delta theta phi varphi psi omega chi".split()
 _LENGTH = re.compile(r"[xyzr]\d*")
@@ -49,29 +52,6 @@ def label(name: str, rate: bool = False) -> str:
     )  # fmt: skip
     unit = units[rate]
     return symbol(name, rate) + (f" ({unit})" if unit else "")
-
-
-def points(coordinates: Sequence[str]) -> dict[str, list[int]]:
-    """Points by name, with the indices of their coordinates ``x y`` or ``x y z``; the name may be empty."""
-    position = {name: i for i, name in enumerate(coordinates)}
-    found = {}
-    for name in coordinates:
-        body, dot, last = name.rpartition(".")
-        if last == "x" and f"{body}{dot}y" in position:
-            axes = [f"{body}{dot}{axis}" for axis in "xyz"]
-            found[body] = [position[axis] for axis in axes if axis in position]
-    return found
-
-
-def bars(coordinates: Sequence[str]) -> dict[str, list[int]]:
-    """Bars in the plane by name, with the indices of ``x y d1x d1y``: centre and direction."""
-    position = {name: i for i, name in enumerate(coordinates)}
-    found = {}
-    for body, where in points(coordinates).items():
-        direction = [f"{body}.d1{axis}" for axis in "xyz"]
-        if len(where) == 2 and direction[0] in position and direction[1] in position and direction[2] not in position:
-            found[body] = [*where, position[direction[0]], position[direction[1]]]
-    return found
 
 
 def spread(items: Sequence[int], count: int) -> list[int]:

@@ -36,23 +36,29 @@ if TYPE_CHECKING:
 def trajectory(result: Result) -> Figure:
     """The paths of points, from the circle to the dot; of more than eight points, eight are drawn.
 
-    Points are coordinates named ``x y`` or ``NAME.x NAME.y``, in space with a ``z``. Of a model of first order with
-    three states this is its orbit in the space of these.
+    Which points these are, the scene of the model says (see `livens.shapes`). Of a model of first order with three
+    states this is its orbit in the space of these.
     """
     known, variable = result.facts.coordinates, motion(result)
     if variable == "x" and len(known) == 3:
         figure = _in_space({"": result.x}, [names.symbol(name) for name in known])
         caption(figure, result)
         return figure
-    found = names.points(known)
-    if not found:
-        raise InputError("the system has no coordinates named x, y or NAME.x, NAME.y: there is no path to draw")
-    every = list(found)
+    scene = result.scene
+    every = scene.traced
+    if not every:
+        raise InputError(
+            "there is no path to draw: the model does not say where its points are. Give it a look, see livens.shapes"
+        )
     shown = [every[i] for i in names.spread(range(len(every)), len(PALETTE))]
     note = f"{len(shown)} of {len(every)} points" if len(shown) < len(every) else ""
-    values = getattr(result, variable or "q")
-    paths = {escaped(name): values[:, found[name]] for name in shown}
-    spatial = any(points.shape[1] == 3 for points in paths.values())
+    pose = scene.at(getattr(result, variable or "q"), result.t)
+    spatial = scene.dimension == 3
+    paths: dict[str, np.ndarray] = {}
+    for shape in shown:
+        name = escaped(shape.name)
+        label = name if name not in paths else f"{name} ({len(paths) + 1})"
+        paths[label] = pose.traced(shape)[:, : scene.dimension]
     unit = " (m)" if variable == "q" else ""
     labels = [f"${axis}${unit}" for axis in "xyz"]
     figure = _in_space(paths, labels) if spatial else _in_plane(paths, labels)
@@ -63,7 +69,7 @@ def trajectory(result: Result) -> Figure:
 def has_paths(result: Result) -> bool:
     """Whether there is a path to draw."""
     orbit = motion(result) == "x" and len(result.facts.coordinates) == 3
-    return bool(motion(result)) and (orbit or bool(names.points(result.facts.coordinates)))
+    return bool(motion(result)) and (orbit or bool(result.scene.traced))
 
 
 def _in_plane(paths: dict[str, np.ndarray], labels: Sequence[str]) -> Figure:

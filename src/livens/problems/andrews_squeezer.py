@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
+from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
@@ -77,6 +78,31 @@ def _loops(q: Any, k: Any) -> Any:
     ]
 
 
+def _look(q: Any, k: Any) -> list[shapes.Shape]:
+    """The crank at O, the coupler to the common point, the plate at B with the spring, two pairs of links at A."""
+    beta, theta, gamma, _, delta, _, epsilon = q
+    crank = k.rr * _along(beta)
+    end = crank - k.d * _along(beta + theta)
+    knee, elbow = k.A + k.zt * _along(delta), k.A - k.u * _across(epsilon)
+    corner = k.B + k.sd * _along(gamma) - k.sc * _across(gamma)
+    thin = 0.1 * k.d
+    return [
+        shapes.ground([0, 0], name="O"),
+        shapes.ground(k.A, name="A"),
+        shapes.ground(k.B, name="B"),
+        shapes.ground(k.C, name="C"),
+        shapes.rod([0, 0], crank, thin, name="K1, crank"),
+        shapes.rod(crank, end, thin, name="K2, coupler"),
+        shapes.polygon([k.B, corner, end], name="K3, plate"),
+        shapes.rod(knee, end, thin, name="K4"),
+        shapes.rod(k.A, knee, thin, name="K5"),
+        shapes.rod(elbow, end, thin, name="K6"),
+        shapes.rod(k.A, elbow, thin, name="K7"),
+        shapes.spring(k.C, corner, name="spring"),
+        shapes.sphere(end, 0.0025, name="common point"),
+    ]
+
+
 @problem(
     "andrews-squeezer",
     summary="seven-body mechanism with a spring and a motor: 7 angles, 6 constraints, M depends on q",
@@ -92,6 +118,7 @@ def andrews_squeezer(mom: float = 0.033, c0: float = 4530.0, l0: float = 0.07785
         forces=lambda k: [k.mom, 0, 0, 0, 0, 0, 0],
         constraint_names=[f"{link}: {axis}" for link in ("link 3", "link 4", "link 6") for axis in "xy"],
         parameters=_DATA | dict(mom=mom, c0=c0, l0=l0),
+        look=_look,
     )
     q0, v0 = np.array(_START), np.zeros(7)
     return Problem(

@@ -9,6 +9,7 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.element import Element
 from livens.models.penalty import Contact
 from livens.models.problem import Problem
@@ -22,6 +23,10 @@ _PLACES = np.array([0.02, 1.1, 1.26, 1.42])
 
 def _kinetic(v: Any) -> Any:
     return 0.5 * m.dot(v, v)
+
+
+def _ball(q: Any, k: Any) -> shapes.Shape:
+    return shapes.sphere(q, k.r)
 
 
 def _place(q: Any, k: Any) -> Any:
@@ -58,7 +63,7 @@ def billiard(smooth: float = 1e-4) -> Problem:
     system = System(
         [c for ball in balls for c in ball],
         elements=[
-            *(Element(ball, kinetic=_kinetic, name=f"ball {i + 1}") for i, ball in enumerate(balls)),
+            *(Element(ball, kinetic=_kinetic, name=f"ball {i + 1}", look=_ball) for i, ball in enumerate(balls)),
             *(
                 Contact(ball, _place, _walls, stiffness=_STIFFNESS, name=f"walls {i + 1}")
                 for i, ball in enumerate(balls)
@@ -70,6 +75,7 @@ def billiard(smooth: float = 1e-4) -> Problem:
             ),
         ],
         parameters=dict(r=_RADIUS),
+        look=lambda: shapes.path([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]], name="box"),
     )
     depth = np.pi / (2 * np.sqrt(_STIFFNESS))
     side = 1 - 2 * _RADIUS + 2 * depth

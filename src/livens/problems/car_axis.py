@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
+from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
@@ -30,6 +31,21 @@ def _guides(q: Any, t: Any, k: Any) -> Any:
     """The left spring stays across the line between the wheels; the axis keeps its length."""
     axis = q[2:] - q[:2]
     return [m.dot(q[:2], _right_wheel(t, k)), m.dot(axis, axis) - k.L**2]
+
+
+def _look(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
+    """Wheels on the road, springs on the wheels, the axis on the springs."""
+    left, right, wheel, road = q[:2], q[2:], [0.0, 0.0], _right_wheel(t, k)
+    return [
+        shapes.ring(wheel, 0.12 * k.L, name="left wheel"),
+        shapes.ring(road, 0.12 * k.L, name="right wheel"),
+        shapes.path([wheel, road], name="line of the wheels"),
+        shapes.spring(wheel, left),
+        shapes.spring(road, right),
+        shapes.rod(left, right, name="axis"),
+        shapes.sphere(left, 0.035 * k.L, name="left end"),
+        shapes.sphere(right, 0.035 * k.L, name="right end"),
+    ]
 
 
 @problem(
@@ -57,6 +73,7 @@ def car_axis(
         constraints=_guides,
         constraint_names=["left spring across the wheels", "length of the axis"],
         parameters=dict(M=M, eps=eps, L=L, L0=L0, r=r, omega=omega, g=g),
+        look=_look,
     )
     speed = -L0 * r * omega / L
     q0, v0 = np.array([0.0, L0, L, L0]), np.array([speed, 0.0, speed, 0.0])

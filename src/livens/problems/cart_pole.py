@@ -10,9 +10,21 @@ from scipy.optimize import brentq
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
+
+
+def _look(q: Any, k: Any) -> list[shapes.Shape]:
+    cart, reach = [q[0], 0.0], 1.5 * k.length
+    end = [q[0] + k.length * m.sin(q[1]), -k.length * m.cos(q[1])]
+    return [
+        shapes.path([[-reach, 0.0], [reach, 0.0]], name="rail"),
+        shapes.box(cart, [0.3 * k.length, 0.15 * k.length], name="cart"),
+        shapes.rod(cart, end),
+        shapes.sphere(end, name="end of the pole"),
+    ]
 
 
 @problem("cart-pole", summary="pole below a light cart, with peaks of speed", source="a mass matrix nearly singular")
@@ -39,6 +51,7 @@ def cart_pole(ratio: float = 1e-6, theta0: float = np.pi / 2, g: float = 9.81, l
         hamiltonian=energy,
         parameters=dict(ratio=ratio, g=g, length=length),
         symmetries=dict(momentum=lambda q: [1, 0]),
+        look=_look,
     )
 
     def inertia(q: Any, k: Any) -> Any:

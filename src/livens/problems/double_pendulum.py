@@ -8,6 +8,7 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
@@ -20,6 +21,17 @@ _LIGHT = 1e-3
 def _rods(q: Any, k: Any) -> Any:
     first, second = q[:2], q[2:] - q[:2]
     return [0.5 * (m.dot(first, first) - k.l1**2), 0.5 * (m.dot(second, second) - k.l2**2)]
+
+
+def _look(q: Any) -> list[shapes.Shape]:
+    first, second = q[:2], q[2:]
+    return [
+        shapes.ground([0, 0]),
+        shapes.rod([0, 0], first),
+        shapes.rod(first, second),
+        shapes.sphere(first, name="first"),
+        shapes.sphere(second, name="second"),
+    ]
 
 
 def _follower(mass: float, l1: float, l2: float, g: float, u1: float, kappa: float) -> Reference:
@@ -91,6 +103,7 @@ def double_pendulum(
         dissipation=(lambda v, k: 0.5 * k.kappa * (v @ v)) if kappa else None,
         constraint_names=["length of the first rod", "length of the second rod"],
         parameters=dict(m1=m1, m2=m2, l1=l1, l2=l2, g=g, kappa=kappa),
+        look=_look,
     )
     q0, v0 = np.array([l1, 0.0, l1 + l2, 0.0]), np.array([0.0, u1, 0.0, 0.0])
     reference = None

@@ -16,6 +16,7 @@ from scipy.special import ellipj, ellipk
 
 from livens import math as m
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.element import Element
 from livens.models.problem import Problem
 from livens.models.system import System
@@ -62,6 +63,20 @@ def _drag(v: Any, k: Any) -> Any:
     return 0.5 * k.eta * m.dot(rate, rate)
 
 
+def _bar(q: Any, k: Any) -> shapes.Shape:
+    arm = k.l / 2 * q[2:4]
+    return shapes.rod(q[:2] - arm, q[:2] + arm, trace=0.5)
+
+
+def _support(k: Any) -> shapes.Shape:
+    return shapes.ground([k.at, 0.0])
+
+
+def _dashpot(i: int) -> Callable[..., Any]:
+    """From the support of one lower bar to the top of the next."""
+    return lambda q, k: shapes.damper([i * k.l, 0.0], q[:2] + k.l / 2 * q[2:4])
+
+
 def _system(N: int, parameters: dict[str, float]) -> System:
     lower = [f"lower{i}" for i in range(N + 1)]
     upper = [f"upper{i}" for i in range(N)]
@@ -78,6 +93,7 @@ def _system(N: int, parameters: dict[str, float]) -> System:
             name=bar,
             constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"],
             frames=[[(0, 1), (2, 3), (4, 5)]],
+            look=_bar,
         )
         for bar in lower + upper
     ]
@@ -88,6 +104,7 @@ def _system(N: int, parameters: dict[str, float]) -> System:
             parameters=dict(at=i * parameters["l"]),
             name=f"ground-{bar}",
             constraint_names=["x", "y"],
+            look=_support,
         )
         for i, bar in enumerate(lower)
     ]
@@ -99,7 +116,10 @@ def _system(N: int, parameters: dict[str, float]) -> System:
             both = coordinates(first, 4) + coordinates(second, 4)
             elements.append(Element(both, constraints=constraint, name=name, constraint_names=["x", "y"]))
     if "eta" in parameters:
-        elements += [Element(coordinates(bar, 4), dissipation=_drag, name=f"damper-{bar}") for bar in upper]
+        elements += [
+            Element(coordinates(bar, 4), dissipation=_drag, name=f"damper-{bar}", look=_dashpot(i))
+            for i, bar in enumerate(upper)
+        ]
     names = [c for bar in lower + upper for c in coordinates(bar)]
     return System(names, elements=elements, parameters=parameters)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from livens import bodies
 from livens import rotations as rot
+from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
@@ -43,6 +44,10 @@ class _Cone:
         turning = self.inertia.mass * self.g * self.inertia.centre[2]
         return float(turning / (J3 * self.omega_p) + (J1 - J3) / J3 * self.omega_p * np.cos(self.theta0))
 
+    @property
+    def look(self) -> shapes.Shape:
+        return shapes.cone([0, 0, 0], [0, 0, self.a], self.a / 2, np.eye(3))
+
     def motion(self, t: float) -> tuple[np.ndarray, np.ndarray]:
         """Orientation and spatial angular velocity (119): precession, nutation and spin one after the other."""
         q = rot.from_euler_angles([self.omega_p * t, self.theta0, self.spin * t], "zxz")
@@ -55,7 +60,7 @@ def heavy_top(
 ) -> Problem:
     """`theta0` is the nutation, `omega_p` the rate of precession; the spin follows."""
     cone = _Cone(rho, a, g, theta0, omega_p)
-    top = bodies.rotation_body("top", cone.inertia)
+    top = bodies.rotation_body("top", cone.inertia, look=cone.look)
 
     def reference(t: float) -> dict[str, np.ndarray]:
         q, omega = cone.motion(t)
@@ -65,6 +70,7 @@ def heavy_top(
         bodies.coordinates([top]),
         elements=[top, bodies.gravity(top, [0, 0, -g])],
         symmetries=dict(L3=bodies.angular_momentum([top], axis=_UP)),
+        look=lambda: shapes.ground([0, 0, 0]),
     )
     start = reference(0.0)
     return Problem("heavy-top", system, start["q"], start["v"], "livens-em", 5e-4, 2.0, reference=reference)
@@ -80,7 +86,7 @@ def gyroscopic_top(
 ) -> Problem:
     """As `heavy-top`; a joint holds the tip (S001 eq. 64)."""
     cone = _Cone(rho, a, g, theta0, omega_p)
-    top = bodies.director_body("top", cone.inertia)
+    top = bodies.director_body("top", cone.inertia, look=cone.look)
 
     def reference(t: float) -> dict[str, np.ndarray]:
         quaternion, omega = cone.motion(t)

@@ -7,6 +7,7 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.element import through
 from livens.models.problem import Problem
 from livens.models.symmetry import rotations
@@ -35,6 +36,7 @@ def kepler(e: float = 0.8) -> Problem:
         kinetic=lambda v: 0.5 * (v @ v),
         potential=through(lambda q: [q @ q], lambda w: -1 / m.sqrt(w[0])),
         symmetries=dict(angular_momentum=rotations([[0, 1]])),
+        look=lambda q: [shapes.sphere([0, 0], 0.08, name="sun", trace=None), shapes.sphere(q, 0.04, name="planet")],
     )
     b = np.sqrt(1 - e**2)
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
+
+
+def _look(q: Any, k: Any) -> list[shapes.Shape]:
+    """The bob, and the magnet at the height of the pivot."""
+    bob, magnet = [m.sin(q[0]), -m.cos(q[0])], [1 + k.delta + 0.06, 0.0]
+    return [
+        shapes.ground([0, 0]),
+        shapes.rod([0, 0], bob),
+        shapes.sphere(bob, name="bob"),
+        shapes.box(magnet, [0.12, 0.3], name="magnet", trace=None),
+    ]
 
 
 @problem("magnetic-pendulum", summary="pendulum that a magnet at its side repels", source="S003 paper III, 4")
@@ -26,6 +40,7 @@ def magnetic_pendulum(g: float = 1.0, delta: float = 0.05, mu: float = 0.1) -> P
         kinetic=lambda p: p[0] ** 2 / 2,
         potential=lambda q, k: k.g * (1 - m.cos(q[0])) + k.mu / (m.cos(q[0]) ** 2 + (1 + k.delta - m.sin(q[0])) ** 2),
         parameters=dict(g=g, delta=delta, mu=mu),
+        look=_look,
     )
     return Problem(
         "magnetic-pendulum",

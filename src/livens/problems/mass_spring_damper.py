@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
@@ -20,6 +21,26 @@ def _potential(q: Any, k: Any) -> Any:
     """The walls are at such a distance that all three springs can be at rest."""
     stretched = q[0] - k.r[0], q[1] - q[0] - k.r[1], q[1] - k.r[0] - k.r[1]
     return 0.5 * sum(stiffness * x**2 for stiffness, x in zip(k.k, stretched, strict=True))
+
+
+def _look(q: Any, k: Any) -> list[shapes.Shape]:
+    """Two boxes between two walls; dampers on the floor below the springs."""
+    end, side = sum(k.r), 0.08 * sum(k.r)
+    floor = -side
+    found = [
+        shapes.path([[0, floor], [0, side]], name="wall"),
+        shapes.path([[end, floor], [end, side]], name="wall"),
+        shapes.path([[0, floor / 2], [end, floor / 2]], name="floor"),
+        shapes.spring([0, 0], [q[0] - side / 2, 0]),
+        shapes.spring([q[0] + side / 2, 0], [q[1] - side / 2, 0]),
+        shapes.spring([q[1] + side / 2, 0], [end, 0]),
+        shapes.box([q[0], 0], [side, side], name="first"),
+        shapes.box([q[1], 0], [side, side], name="second"),
+    ]
+    for place, wall, viscosity in ((q[0], 0.0, k.d[0]), (q[1], end, k.d[1])):
+        if viscosity > 0:
+            found.append(shapes.damper([wall, -0.35 * side], [place, -0.35 * side], 0.2 * side))
+    return found
 
 
 def _problem(
@@ -48,6 +69,7 @@ def _problem(
         dissipation=lambda v, k: 0.5 * (k.d @ v**2),
         forces=lambda k: [k.alpha, 0],
         parameters=dict(m=m, d=d, k=k, r=r, alpha=alpha),
+        look=_look,
     )
     K = np.array([[k[0] + k[1], -k[1]], [-k[1], k[1] + k[2]]])
     middle = np.array([r[0], r[0] + r[1]]) + np.linalg.solve(K, [alpha, 0.0])

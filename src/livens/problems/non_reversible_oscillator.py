@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from livens import scaling
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
+
+
+def _look(q: Any) -> list[shapes.Shape]:
+    return [
+        shapes.path([[0, -1], [0, 1]], name="wall"),
+        shapes.path([[10, -1], [10, 1]], name="wall"),
+        shapes.path([[0, 0], [10, 0]], name="line"),
+        shapes.sphere([q[0], 0.0], 0.3, name="particle"),
+    ]
 
 
 @problem(
@@ -28,6 +40,7 @@ def non_reversible_oscillator(eps: float = 0.01) -> Problem:
         kinetic=lambda p, k: p[0] ** 2 / 2 - k.eps * p[0] ** 3 / 3,
         potential=lambda q, k: 1 / q[0] ** 2 + 1 / (q[0] - 10) ** 2 + k.eps * q[0],
         parameters=dict(eps=eps),
+        look=_look,
     )
     return Problem(
         "non-reversible-oscillator",

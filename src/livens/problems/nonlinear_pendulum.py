@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import ellipj, ellipk
 
 from livens import math as m
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+
+
+def _look(q: Any) -> list[shapes.Shape]:
+    bob = [m.sin(q[0]), -m.cos(q[0])]
+    return [shapes.ground([0, 0]), shapes.rod([0, 0], bob), shapes.sphere(bob)]
 
 
 @problem("nonlinear-pendulum", summary="pendulum in its angle: one coordinate, no constraint", source="S003 2.9.6")
@@ -17,7 +25,7 @@ def nonlinear_pendulum(theta0: float = np.pi / 2) -> Problem:
     """Released at rest from `theta0`: ``sin(theta/2) = k sn(K - t)`` with ``k = sin(theta0/2)``. Two periods."""
     if not 0 < abs(theta0) < np.pi:
         raise InputError(f"option 'theta0' must lie between -pi and pi, and not be 0, got {theta0:g}")
-    system = System("theta", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: -m.cos(q[0]))
+    system = System("theta", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: -m.cos(q[0]), look=_look)
     k = np.sin(theta0 / 2)
     quarter = ellipk(k**2)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ellipj, ellipk
 
+from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
@@ -20,6 +21,7 @@ def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:
         constraints=lambda q, k: [0.5 * (q @ q - k.l**2)],
         constraint_names=["length of the rod"],
         parameters=dict(m=m, l=l, g=g),
+        look=lambda q: [shapes.ground([0, 0]), shapes.rod([0, 0], q), shapes.sphere(q)],
     )
 
     def reference(t: float) -> dict[str, np.ndarray]:

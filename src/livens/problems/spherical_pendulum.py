@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.symmetry import rotations
 from livens.models.system import System
@@ -31,6 +32,7 @@ def spherical_pendulum(
         constraints=lambda q, k: [0.5 * (q @ q - k.l**2)],
         constraint_names=["length of the rod"],
         parameters=dict(m=m, l=l, g=g),
+        look=lambda q: [shapes.ground([0, 0, 0]), shapes.rod([0, 0, 0], q), shapes.sphere(q)],
         symmetries=dict(L3=lambda q: rotations([[0, 1, 2]])(q)[2]),
     )
     q0, v0 = l * np.array([np.sin(theta), 0.0, -np.cos(theta)]), np.array([0.0, speed, 0.0])

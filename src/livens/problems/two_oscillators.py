@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import expm
 
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.hamiltonian.model import Force, Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
+
+
+def _look(q: Any) -> list[shapes.Shape]:
+    """Two boxes in a row, at a distance of 1 where the spring between them is at rest."""
+    first, second = [q[0], 0.0], [q[1] + 1.0, 0.0]
+    return [
+        shapes.path([[-2, -0.3], [-2, 0.3]], name="wall"),
+        shapes.spring([-2, 0], first),
+        shapes.spring(first, second),
+        shapes.damper([q[0], -0.12], [q[1] + 1.0, -0.12], 0.08),
+        shapes.box(first, [0.35, 0.4], name="first"),
+        shapes.box(second, [0.35, 0.4], name="second"),
+    ]
 
 
 @problem("two-oscillators", summary="two masses, a soft spring and a stiff damped one", source="S003 paper V, 6.1")
@@ -25,6 +41,7 @@ def two_oscillators(k: float = 1.0, stiffness: float = 1e3, damping: float = 1e2
             Force(lambda v, k: k.damping * (v[1] - v[0]) * np.array([1.0, -1.0])),
         ],
         parameters=dict(k=k, stiffness=stiffness, damping=damping),
+        look=_look,
     )
     pair = np.array([[1.0, -1.0], [-1.0, 1.0]])
     rates = np.block([[np.zeros((2, 2)), np.eye(2)], [-stiffness * pair - k * np.diag([1.0, 0.0]), -damping * pair]])

@@ -9,10 +9,20 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
+from livens.models import shapes
 from livens.models.penalty import smooth_slope
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+
+
+def _look(q: Any) -> list[shapes.Shape]:
+    """The soft wall fills the right half of the line, the stiff one the left."""
+    return [
+        shapes.path([[-0.3, 0], [1.2, 0]], name="line"),
+        shapes.path([[0, -0.3], [0, 0.3]], name="where the walls meet"),
+        shapes.sphere([q[0], 0.0], 0.06, name="particle"),
+    ]
 
 
 @problem("two-walls", summary="particle between a soft and a stiff elastic wall", source="S003 paper II, 3.2")
@@ -31,6 +41,7 @@ def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem
         kinetic=lambda v: 0.5 * v[0] ** 2,
         potential=lambda q, k: 0.5 * k.K1 * m.maximum(0, q[0]) ** 2 + 0.5 * k.K2 * m.minimum(0, q[0]) ** 2,
         parameters=dict(K1=K1, K2=K2),
+        look=_look,
     )
     soft, stiff = np.sqrt(K1), np.sqrt(K2)
 

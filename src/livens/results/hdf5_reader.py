@@ -16,6 +16,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.variables import VARIABLES
 from livens.models.model import Model
+from livens.models.scene import Scene
 from livens.results import journal as atomic
 from livens.results.checkpoint import from_arrays
 from livens.results.hdf5_writer import FORMAT, FORMATS, RunFile, checksum, locked, reason
@@ -112,7 +113,8 @@ def _record(file: h5py.File) -> tuple[Record, int]:
     rows = int(content["rows"])
     if not set(facts["stored"]) <= set(VARIABLES) or {file[name].shape[0] for name in facts["stored"]} != {rows}:
         raise ValueError("its variables differ in length")
-    described = Facts(**facts)
+    scene = json.loads(file["scene/text"][:].tobytes()) if "scene" in file else {}
+    described = Facts(**facts | {"scene": Scene.read(scene, len(facts["coordinates"])).plain()})
     record = Record(
         described,
         Summary(**content["summary"]),

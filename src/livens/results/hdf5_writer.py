@@ -95,6 +95,10 @@ class RunFile:
         for axis, names in labels.items():
             scales[axis] = self._file.create_dataset(axis, data=np.array(names, dtype=h5py.string_dtype()))
             scales[axis].make_scale(axis)
+        if facts.scene:  # once and compressed: that of a large model is long, and it does not change
+            text = np.frombuffer(json.dumps(facts.scene).encode(), dtype=np.uint8)
+            # in a group of its own, as readers of netCDF want names for the axes of everything beside the variables
+            self._file.create_dataset("scene/text", data=text, compression="gzip", compression_opts=4)
         for name in facts.stored:
             axes = dimensions()[name]
             rest = tuple(len(labels[axis]) for axis in axes[1:])
@@ -194,7 +198,8 @@ class RunFile:
         content = {
             "rows": self._rows,
             "checksum": checksum(arrays),
-            **{key: dataclasses.asdict(getattr(record, key)) for key in ("facts", "summary", "statistics")},
+            "facts": _plain(record.facts),
+            **{key: dataclasses.asdict(getattr(record, key)) for key in ("summary", "statistics")},
             "status": record.status,
             "message": record.message,
             "events": record.events,
@@ -228,10 +233,15 @@ def attributes(record: Record) -> dict[str, Any]:
         "parameters": json.dumps(facts.parameters),
         "bodies": json.dumps(facts.bodies),
         **facts.made,
-        "facts": json.dumps(dataclasses.asdict(facts)),
+        "facts": json.dumps(_plain(facts)),
         "summary": json.dumps(dataclasses.asdict(record.summary)),
         "statistics": json.dumps(dataclasses.asdict(record.statistics)),
     }
+
+
+def _plain(facts: Facts) -> dict[str, Any]:
+    """The facts but for the scene, which the file keeps apart."""
+    return {f.name: getattr(facts, f.name) for f in dataclasses.fields(facts) if f.name != "scene"}
 
 
 def checksum(arrays: Mapping[str, np.ndarray]) -> int:

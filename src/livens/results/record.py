@@ -49,6 +49,7 @@ class Facts:
     algebraic: tuple[str, ...] = ()  # names of algebraic variables
     control: dict[str, Any] = field(default_factory=dict)  # of the step size; nothing if steps are equal
     made: dict[str, Any] = field(default_factory=dict)  # when, with which versions, and how to make it again; see below
+    scene: dict[str, Any] = field(default_factory=dict)  # what the model looks like, as plain data; see below
 
 
 @dataclass
@@ -100,4 +101,5 @@ class Occurrence:
 
 
 Facts.made = _WhenAsked("made")  # type: ignore[assignment]
+Facts.scene = _WhenAsked("scene")  # type: ignore[assignment]
 Record.checkpoint = _WhenAsked("checkpoint")  # type: ignore[assignment]

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     from livens.analysis.accuracy.estimate import Estimate
     from livens.models.problem import Problem
+    from livens.models.scene import Scene
     from livens.plot import Plots
     from livens.results.dense import Moment
+    from livens.viewer import Film
 
 
 class MissingVariableError(InputError):
@@ -73,6 +75,8 @@ class Result:
         @property
         def problem(self) -> Problem | None: ...
         @property
+        def scene(self) -> Scene: ...
+        @property
         def plot(self) -> Plots: ...
         def accuracy(
             self, *, seconds: float = 2.0, share: float = 0.75, scheme: Any = None, scaling: Any = None
@@ -87,6 +91,8 @@ class Result:
             self, what: str | Callable[..., Any], *, increments: bool = False, by: str
         ) -> dict[str, np.ndarray]: ...
         def observe(self, what: Any, *, increments: bool = False, by: str | None = None) -> Any: ...
+        def view(self, *others: Result, frames: int | None = None) -> Film: ...
+        def animate(self, path: str | Path, *others: Result, frames: int | None = None, **options: Any) -> Path: ...
 
     def __init__(
         self,

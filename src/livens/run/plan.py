@@ -169,6 +169,7 @@ class Plan:
             bodies=model.bodies,
             algebraic=model.algebraic,
             control=dataclasses.asdict(self.control) if self.control else {},
+            scene=lambda: model.scene_with(self.k).plain(),  # type: ignore[arg-type]  # made when somebody asks
         )
 
     @classmethod

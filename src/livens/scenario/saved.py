@@ -7,6 +7,7 @@ from typing import Any
 from livens import problems
 from livens.errors import InputError
 from livens.models.problem import Problem
+from livens.models.scene import Scene, particles, scene_of
 from livens.results.record import Facts
 from livens.results.result import Result
 from livens.scenario.scenario import NAME, described
@@ -39,5 +40,16 @@ def _system(result: Result) -> Any:
     return result._system
 
 
+def _scene(result: Result) -> Scene:
+    """What the model looks like; older files do not say, then the model does if it is there."""
+    if not result.facts.scene and (result._system is not None or result.facts.problem is not None):
+        return result.system.scene_with(result.parameter_vector)
+    known = result.facts.coordinates
+    if not result.facts.scene and "q" in result.stored:
+        return scene_of(len(known), particles(known))
+    return Scene.read(result.facts.scene, len(known))
+
+
 Result.attach("problem", property(_problem))
+Result.attach("scene", property(_scene))
 Result.attach("system", property(_system))

@@ -327,7 +327,16 @@ def test_save_all_draws_what_makes_sense(linkage, spherical, tmp_path):
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
     assert names_of(plot.save_all(spherical, tmp_path, suffix="svg")) == [
         f"spring-pendulum-spherical-{name}.svg"
-        for name in ("energy", "energy-increments", "momenta", "coordinates", "phase-portrait", "newton")
+        for name in (
+            "energy",
+            "energy-increments",
+            "momenta",
+            "coordinates",
+            "phase-portrait",
+            "newton",
+            "trajectory",
+            "snapshots",
+        )
     ]
     assert names_of(plot.save_all(linkage, tmp_path, "energy-increments, newton", "pdf")) == [
         "double-four-bar-energy-increments.pdf",
@@ -349,7 +358,7 @@ def test_save_all_without_the_model(tmp_path):
 def test_save_all_of_a_run_that_stored_little(tmp_path):
     problem = lv.problems.load("simple-pendulum")
     run = lv.simulate(problem, t_end=0.1, store="q")
-    names = ("coordinates", "trajectory")
+    names = ("coordinates", "trajectory", "snapshots")
     assert names_of(plot.save_all(run, tmp_path)) == [f"simple-pendulum-{name}.png" for name in names]
     with pytest.raises(lv.InputError, match="multipliers"):
         plot.multipliers(run)
@@ -373,8 +382,6 @@ def test_a_run_without_steps_can_be_drawn(linkage, tmp_path):
     [
         (lambda r: plot.constraints(r), "no constraints"),
         (lambda r: plot.multipliers(r), "no constraints"),
-        (lambda r: plot.trajectory(r), "no coordinates named x, y"),
-        (lambda r: plot.snapshots(r), "no bars"),
         (lambda r: plot.phase_portrait(r, "thetta"), "did you mean 'theta'"),
         (lambda r: plot.coordinates(r, ["z"]), "no coordinate 'z'"),
         (lambda r: plot.save_all(r, ".", ["enrgy"]), "did you mean 'energy'"),
@@ -385,6 +392,20 @@ def test_a_run_without_steps_can_be_drawn(linkage, tmp_path):
 def test_what_cannot_be_drawn(spherical, draw, words):
     with pytest.raises(lv.InputError, match=words):
         draw(spherical)
+
+
+def test_a_model_that_does_not_say_how_it_looks():
+    _, run = own_system()
+    for draw in (plot.trajectory, plot.snapshots):
+        with pytest.raises(lv.InputError, match="Give it a look"):
+            draw(run)
+
+
+def test_snapshots_in_space(spherical):
+    (axes,) = plot.snapshots(spherical, [0.0, 0.5]).axes
+    assert axes.get_zlabel() == "$z$ (m)" and len(axes.get_lines()) > 4
+    (axes,) = plot.trajectory(spherical).axes
+    assert np.allclose(np.array(axes.get_lines()[0].get_data_3d()).T[0], [1.05, 0, 0])
 
 
 def test_no_momenta_without_symmetries(linkage):
@@ -408,7 +429,7 @@ def test_command_line(folder):
     done = livens("swing.h5", "--out", "figures", cwd=folder)
     assert done.returncode == 0 and done.stderr == ""
     lines = done.stdout.split()
-    assert lines[0] == "figures/swing-energy.png" and len(lines) == 8
+    assert lines[0] == "figures/swing-energy.png" and len(lines) == 9
     assert all((folder / line).is_file() for line in lines)
     done = livens("swing.h5", "--what", "energy,constraints", "--out", "some", cwd=folder)
     assert done.stdout.split() == ["some/swing-energy.png", "some/swing-constraints.png"]

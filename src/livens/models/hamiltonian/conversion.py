@@ -108,6 +108,7 @@ def to_system(model: Hamiltonian) -> System:
         potential=lambda q, t, k: m.Scalar(given(potential, q, t, k)),
         forces=None if model.F.is_zero() else lambda q, v, t, k: m.symbols(given(forces, q, v, t, k)),
         parameters=model.shared.values,
+        look=model._look,
     )
     system.symmetries = dict(model.symmetries)
     return system

@@ -18,6 +18,7 @@ from livens.expressions.probe import Probe
 from livens.expressions.read import ModelFunction, Reader
 from livens.models.hamiltonian.phase_space import PhaseSpaceModel
 from livens.models.model import serialized
+from livens.models.scene import Look, particles
 from livens.models.symmetry import momentum_generator
 from livens.models.system import System
 
@@ -61,7 +62,7 @@ class Hamiltonian(PhaseSpaceModel):
 
     `kinetic` is a function of ``p k``, `potential` of ``q t k``, `hamiltonian` (instead of both) of ``q p t k``: each
     names what it needs. `forces` are functions of ``q v t k`` (v is the velocity dH/dp), or `Force` objects that say
-    more. `symmetries` are those of a `System`.
+    more. `symmetries` and `look` are those of a `System`.
 
     >>> import livens as lv
     >>> kepler = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / lv.math.norm(q))
@@ -85,6 +86,7 @@ class Hamiltonian(PhaseSpaceModel):
         forces: ModelFunction | Force | Sequence[ModelFunction | Force] = (),
         parameters: Mapping[str, Any] | None = None,
         symmetries: Mapping[str, Callable[..., Any]] | None = None,
+        look: ModelFunction | None = None,
     ) -> None:
         names, shared = names_of("coordinates", coordinates, "q"), Parameters(parameters)
         n = len(names)
@@ -112,7 +114,7 @@ class Hamiltonian(PhaseSpaceModel):
         cheap = None if T is None else V + potentials[0]
         terms = Terms(q, p, v, t, k, H + sum(potentials), T, cheap, potentials[1], *vectors)
         generators = {name: momentum_generator(name, f, n) for name, f in (symmetries or {}).items()}
-        self._adopt(names, ParameterTable(shared), terms, generators, None)
+        self._adopt(names, ParameterTable(shared), terms, generators, None, _function("look", look) if look else None)
 
     def _adopt(
         self,
@@ -121,6 +123,7 @@ class Hamiltonian(PhaseSpaceModel):
         terms: Terms,
         symmetries: dict[str, Any],
         source: System | None,
+        look: ModelFunction | None = None,
     ) -> None:
         self.coordinates, self.n = tuple(names), len(names)
         self.shared, self.parameter_table = parameters.shared, parameters
@@ -132,6 +135,7 @@ class Hamiltonian(PhaseSpaceModel):
         self.symmetries = symmetries
         #: The system this was made of, if it was.
         self.source = source
+        self._look = look
 
     # -- from and to Livens form --------------------------------------------------------------------------------------
     @classmethod
@@ -267,6 +271,14 @@ class Hamiltonian(PhaseSpaceModel):
         back = ca.substitute(there, self.p, -self.p)
         probe = Probe([self.q, self.p, self.k], seed=2, given={2: self.parameter_vector()})
         return probe.vanishes(there - back, 1 + ca.fabs(there)) is True
+
+    def looks(self, k: np.ndarray) -> list[Look]:
+        """What it was said to look like, or the system it was made of does."""
+        if self.source is not None:
+            return self.source.looks(k)
+        if self._look is None:
+            return particles(self.coordinates)
+        return [Look(self._look, range(self.n), self.shared.named(k[: self.shared.size]))]
 
     def content(self) -> Sequence[Any]:
         terms = {name: term for name, term in vars(self.terms).items() if name not in "qpvtk" and term is not None}

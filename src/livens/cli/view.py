@@ -1,0 +1,45 @@
+"""``livens view``: runs as films."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from livens.results.result import Result
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("view")(view)
+
+
+def view(
+    what: Annotated[list[str], typer.Argument(help="Result files, or names of ready problems, which are then run.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write the film there (html, png, gif, mp4, glb) instead of opening a browser.")
+    ] = None,
+    frames: Annotated[int | None, typer.Option(help="How many instants to show, spread evenly over time.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the file written as one JSON object.")] = False,
+) -> None:
+    """Show how a mechanism moves, with energies, momenta and constraints below; several runs at once.
+
+    Examples: livens view double-four-bar.h5; livens view heavy-top --out top.html; livens view one.h5 other.h5
+    """
+    from livens.viewer.frames import check_frames
+
+    check_frames(frames)
+    first, *others = [_run(name) for name in what]
+    path = first.view(*others, frames=frames).path if out is None else first.animate(out, *others, frames=frames)
+    typer.echo(json.dumps({"film": str(path)}) if as_json else str(path))
+
+
+def _run(name: str) -> Result:
+    """A file, or else a problem: whatever looks like a file is meant as one."""
+    import livens as lv
+
+    if Path(name).exists() or Path(name).suffix:
+        return lv.load(name)
+    return lv.simulate(lv.problems.load(name))

@@ -1,0 +1,244 @@
+"""The scene of a model: its shapes, and where they are in any state. Plain data, which result files keep.
+
+Plots and the viewer read nothing else: whoever wants to be seen says how it looks, see `livens.shapes`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import ModelError
+from livens.expressions.parameters import Namespace
+from livens.expressions.read import ModelFunction, Reader
+from livens.models.shapes import KINDS, Shape, sphere
+from livens.models.tape import Entry, checked, evaluated, recorded
+
+#: A scene with more shapes than this is damaged rather than large.
+_MOST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A shape of a scene: its places, frame and sizes are entries of the scene's tape."""
+
+    kind: str
+    name: str
+    points: tuple[tuple[int, ...], ...]
+    frame: tuple[int, ...] = ()  # nine entries, row by row, or none
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    trace: float | None = None
+
+    def plain(self) -> list[Any]:
+        return [self.kind, self.name, self.points, self.frame, dict(self.sizes), self.trace]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All shapes of a model; `dimension` is 2 if all places are in the plane."""
+
+    dimension: int = 3
+    tape: tuple[Any, ...] = ()
+    shapes: tuple[Drawn, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.shapes)
+
+    @property
+    def traced(self) -> list[Drawn]:
+        """The shapes that leave a path: those that say so, and that can move at all."""
+        return [shape for shape in self.shapes if shape.trace is not None and self.moves(shape)]
+
+    def moves(self, shape: Drawn) -> bool:
+        """Whether the places of a shape depend on anything."""
+        return any(isinstance(self.tape[i], list) for point in shape.points for i in point)
+
+    def at(self, q: np.ndarray, t: np.ndarray) -> Pose:
+        """Where everything is, for every row of q at the times t."""
+        return Pose(len(t), evaluated(self.tape, np.atleast_2d(q), np.asarray(t, dtype=float)))
+
+    # -- as plain data ------------------------------------------------------------------------------------------------
+    def plain(self) -> dict[str, Any]:
+        """Lists, words and numbers, as JSON has them."""
+        if not self.shapes:
+            return {}
+        return {
+            "dimension": self.dimension,
+            "tape": list(self.tape),
+            "shapes": [shape.plain() for shape in self.shapes],
+        }
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any], coordinates: int) -> Scene:
+        """A scene from plain data, which may come from anywhere."""
+        if not plain:
+            return cls()
+        try:
+            tape = checked(plain["tape"], coordinates)
+            shapes = [_read(shape, len(tape)) for shape in plain["shapes"][:_MOST]]
+            return cls(2 if plain["dimension"] == 2 else 3, tuple(tape), tuple(shapes))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ValueError(f"its scene cannot be read: {error}") from None
+
+
+def _read(plain: Sequence[Any], entries: int) -> Drawn:
+    kind, name, points, frame, sizes, trace = plain
+    used = [*(i for point in points for i in point), *frame, *sizes.values()]
+    if kind not in KINDS or len(frame) not in (0, 9) or any(len(point) != 3 for point in points) or not points:
+        raise ValueError(f"there is no shape {kind!r} like that")
+    if not all(isinstance(i, int) and 0 <= i < entries for i in used):
+        raise ValueError(f"'{name}' has places that are not there")
+    return Drawn(
+        kind,
+        str(name),
+        tuple(map(tuple, points)),
+        tuple(frame),
+        {str(key): i for key, i in sizes.items()},
+        None if trace is None else float(trace),
+    )
+
+
+class Pose:
+    """Where the shapes of a scene are, in one state or in many."""
+
+    def __init__(self, rows: int, values: Sequence[Any]) -> None:
+        self.rows, self._values = rows, values
+
+    def _array(self, entries: Sequence[int]) -> np.ndarray:
+        return np.stack([np.broadcast_to(self._values[i], self.rows) for i in entries], axis=1)
+
+    def points(self, shape: Drawn) -> np.ndarray:
+        """The places of a shape: row, place, component."""
+        return np.stack([self._array(point) for point in shape.points], axis=1)
+
+    def frames(self, shape: Drawn) -> np.ndarray | None:
+        """The frame of a shape: row, component, axis."""
+        return self._array(shape.frame).reshape(-1, 3, 3) if shape.frame else None
+
+    def size(self, shape: Drawn, name: str, default: float) -> float:
+        """A size, as it is in the first row."""
+        entry = shape.sizes.get(name)
+        value = default if entry is None else float(self._array([entry])[0, 0])
+        return value if np.isfinite(value) and value > 0 else default
+
+    def traced(self, shape: Drawn) -> np.ndarray:
+        """The point of a shape that leaves a path: row, component."""
+        points = self.points(shape)
+        part = shape.trace or 0.0
+        return np.asarray(points[:, 0] if part == 0 else points[:, 0] + part * (points[:, -1] - points[:, 0]))
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look, the coordinates it sees, the values of parameters it finds in k, and who looks like that."""
+
+    function: ModelFunction
+    index: Sequence[int]
+    k: Mapping[str, Any]
+    name: str = ""
+
+
+def scene_of(coordinates: int, looks: Sequence[Look]) -> Scene:
+    """The scene that some looks make up."""
+    q, t = ca.SX.sym("q", coordinates), ca.SX.sym("t")
+    symbols = m.symbols(q)
+    shapes: list[Shape] = []
+    for look in looks:
+        where = f" of '{look.name}'" if look.name else ""
+        read = Reader({"q": symbols[list(look.index)], "t": t, "k": Namespace(dict(look.k))}, where, must="return")
+        for shape in listed(read.value("look", look.function, "qtk"), where):
+            shapes.append(shape if shape.name or not look.name else Shape(**{**vars(shape), "name": look.name}))
+    planar = all(len(point) == 2 for shape in shapes for point in shape.points)
+    scalars: list[Any] = []
+
+    def entry(value: Any) -> int:
+        scalars.append(m.expression(value))
+        return len(scalars) - 1
+
+    drawn = [_entries(shape, entry) for shape in shapes]
+    tape, places = recorded(q, t, scalars)
+    return Scene(2 if planar else 3, tuple(tape), _distinct([_moved(shape, places) for shape in drawn]))
+
+
+def _distinct(shapes: Sequence[Drawn]) -> tuple[Drawn, ...]:
+    """Each shape once: a ball that takes part in many contacts is one ball, of the size that any of them knows."""
+    found: dict[Any, Drawn] = {}
+    for shape in shapes:
+        key = shape.kind, shape.points, shape.frame
+        if key not in found:
+            found[key] = shape
+        elif shape.sizes and not found[key].sizes:
+            found[key] = dataclasses.replace(found[key], sizes=shape.sizes)
+    return tuple(found.values())
+
+
+def listed(given: Any, where: str = "") -> list[Shape]:
+    """One shape or several, as a list."""
+    shapes = [given] if isinstance(given, Shape) else list(given) if isinstance(given, (list, tuple)) else [given]
+    for shape in shapes:
+        if not isinstance(shape, Shape):
+            raise ModelError(f"look{where} must return shapes, see livens.shapes, got {shape!r}")
+    return shapes
+
+
+def _entries(shape: Shape, entry: Any) -> Drawn:
+    """A shape with the numbers of its expressions, all in space."""
+    points = []
+    for point in shape.points:
+        if len(point) not in (2, 3):
+            raise ModelError(f"a place of a {shape.kind} has two or three components, got {len(point)}")
+        points.append(tuple(entry(x) for x in (*point, 0.0)[:3]))
+    frame: tuple[int, ...] = ()
+    if shape.frame is not None:
+        given = np.asarray(shape.frame, dtype=object)
+        if given.shape not in ((2, 2), (3, 3)):
+            raise ModelError(f"the frame of a {shape.kind} is a matrix of three axes, or of two in the plane")
+        whole = np.eye(3).astype(object)
+        whole[: len(given), : len(given)] = given
+        frame = tuple(entry(x) for x in whole.ravel())
+    sizes = {name: entry(value) for name, value in shape.sizes.items()}
+    return Drawn(shape.kind, shape.name, tuple(points), frame, sizes, shape.trace)
+
+
+def _moved(shape: Drawn, places: Sequence[int]) -> Drawn:
+    return Drawn(
+        shape.kind,
+        shape.name,
+        tuple(tuple(places[i] for i in point) for point in shape.points),
+        tuple(places[i] for i in shape.frame),
+        {name: places[i] for name, i in shape.sizes.items()},
+        shape.trace,
+    )
+
+
+# -- models that say nothing ------------------------------------------------------------------------------------------
+def points(coordinates: Sequence[str]) -> dict[str, list[int]]:
+    """Points by name, with the indices of their coordinates ``x y`` or ``x y z``; the name may be empty.
+
+    >>> points(["a.x", "a.y", "b"])
+    {'a': [0, 1]}
+    """
+    position = {name: i for i, name in enumerate(coordinates)}
+    found = {}
+    for name in coordinates:
+        body, dot, last = name.rpartition(".")
+        if last == "x" and f"{body}{dot}y" in position:
+            axes = [f"{body}{dot}{axis}" for axis in "xyz"]
+            found[body] = [position[axis] for axis in axes if axis in position]
+    return found
+
+
+def particles(coordinates: Sequence[str], places: Sequence[int] | None = None) -> list[Look]:
+    """What is left to say of coordinates nobody drew: those called x and y are where something is."""
+    index = range(len(coordinates)) if places is None else places
+    named = points([coordinates[i] for i in index])
+    return [Look(lambda q: sphere(q), [index[i] for i in where], {}, name) for name, where in named.items()]
+
+
+__all__ = ["Drawn", "Entry", "Look", "Pose", "Scene", "listed", "particles", "points", "scene_of"]

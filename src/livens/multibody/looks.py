@@ -1,0 +1,140 @@
+"""What bodies, joints, springs and contacts look like if nobody says otherwise."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from livens.expressions.read import ModelFunction
+from livens.models import shapes
+from livens.models.shapes import Shape
+from livens.multibody.placement import Placement
+
+#: A side of a box that has no inertia is drawn as this part of the longest one.
+_THIN = 0.04
+
+
+def of_body(placement: Placement, reference: np.ndarray, drawn: Callable[[Any], Sequence[Shape]]) -> ModelFunction:
+    """The look of a body from shapes in the body's own frame, which may depend on its parameters."""
+
+    def look(q: Any, k: Any) -> list[Shape]:
+        def point(X: Any) -> Any:
+            return placement.point(q, np.asarray(X, dtype=float) - reference)
+
+        def turned(frame: Any) -> Any:
+            return placement.frame(q) @ np.asarray(frame, dtype=float)
+
+        return [shape.placed(point, turned) for shape in drawn(k)]
+
+    return look
+
+
+def ball(dimension: int) -> list[Shape]:
+    """A particle."""
+    return [shapes.sphere(np.zeros(dimension))]
+
+
+def box_of(mass: float, tensor: np.ndarray, centre: np.ndarray) -> list[Shape]:
+    """The box with this inertia about its centre.
+
+    >>> (box,) = box_of(12.0, np.diag([13.0, 10.0, 5.0]), np.zeros(3))  # m/12 (b^2 + c^2) and so on
+    >>> [round(float(box.sizes[side]), 9) for side in ("length", "width", "depth")]
+    [1.0, 2.0, 3.0]
+    """
+    euler = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+    squares, axes = np.linalg.eigh(euler)
+    # the axes in the order and with the signs in which they are nearest to those of the body
+    order = _nearest(axes)
+    squares, axes = squares[order], axes[:, order]
+    axes = axes * np.where(np.diag(axes) < 0, -1.0, 1.0)
+    if np.linalg.det(axes) < 0:
+        axes[:, 2] *= -1
+    sides = np.sqrt(12 * np.maximum(squares, 0) / mass)
+    longest = float(sides.max())
+    return [shapes.box(centre, np.maximum(sides, _THIN * longest), axes)] if longest > 0 else [shapes.sphere(centre)]
+
+
+def _nearest(axes: np.ndarray) -> list[int]:
+    left, order = [0, 1, 2], []
+    for i in range(3):
+        best = max(left, key=lambda j: abs(axes[i, j]))
+        order.append(best)
+        left.remove(best)
+    return order
+
+
+def bar_of(mass: float, moment: float, centre: np.ndarray) -> list[Shape]:
+    """The bar along the first axis with this moment of inertia about its centre."""
+    half = float(np.sqrt(3 * moment / mass))
+    return [shapes.rod(centre - [half, 0], centre + [half, 0], trace=0.5)]
+
+
+@functools.cache
+def between(a: Placement, b: Placement, kind: str) -> ModelFunction:
+    """A spring, a damper or a rod from one point to another, with the levers that k has."""
+    draw: Callable[..., Shape] = {"spring": shapes.spring, "damper": shapes.damper, "rod": shapes.rod}[kind]
+    n = len(a.names)
+    return lambda q, k: draw(a.point(q[:n], k.X), b.point(q[n:], k.Y))
+
+
+@functools.cache
+def joint(a: Placement, b: Placement) -> ModelFunction:
+    """A support where one of the points is fixed in space; a small ball where two bodies meet."""
+    n = len(a.names)
+
+    def look(q: Any, k: Any) -> Any:
+        if not a.names:
+            return shapes.ground(k.X)
+        return shapes.ground(k.Y) if not b.names else shapes.sphere(a.point(q[:n], k.X), trace=None)
+
+    return look
+
+
+# -- contacts ---------------------------------------------------------------------------------------------------------
+def _round(at: Any, radius: float) -> list[Shape]:
+    """A ball; a point, which is a ball of radius zero, is not drawn."""
+    return [shapes.sphere(at, radius, trace=None)] if radius > 0 else []
+
+
+@functools.cache
+def balls(a: Placement, b: Placement, radius: float, other: float) -> ModelFunction:
+    """Two balls about the points of a pair."""
+    n = len(a.names)
+    return lambda q, k: [*_round(a.point(q[:n], k.X), radius), *_round(b.point(q[n:], k.Y), other)]
+
+
+@functools.cache
+def ball_on_plane(a: Placement) -> ModelFunction:
+    """A ball and the plane below it."""
+
+    def look(q: Any, k: Any) -> list[Shape]:
+        n = k.normal
+        if len(n) == 2:
+            frame = np.array([[n[1], n[0]], [-n[0], n[1]]])
+        else:
+            side = np.cross(n, np.eye(3)[np.abs(n).argmin()])
+            side = side / np.linalg.norm(side)
+            frame = np.column_stack([side, np.cross(n, side), n])
+        return [shapes.ground(k.origin, 20 * k.reach or 1.0, frame), *_round(a.point(q, k.X), k.reach)]
+
+    return look
+
+
+@functools.cache
+def ball_in_box(a: Placement) -> ModelFunction:
+    """A ball and the edges of the box around it."""
+    return lambda q, k: [*outline(k.lower, k.upper), *_round(a.point(q, k.X), k.reach)]
+
+
+def outline(lower: Any, upper: Any) -> list[Shape]:
+    """The edges of a box, or of a rectangle, between two corners."""
+    (x, y), (X, Y) = lower[:2], upper[:2]
+    flat = [(x, y), (X, y), (X, Y), (x, Y), (x, y)]
+    if len(lower) == 2:
+        return [shapes.path(flat)]
+    z, Z = lower[2], upper[2]
+    ends = [shapes.path([(*corner, height) for corner in flat]) for height in (z, Z)]
+    return [*ends, *(shapes.path([(*corner, z), (*corner, Z)]) for corner in flat[:4])]

@@ -1,0 +1,1 @@
+from livens.models.shapes import *

@@ -1,0 +1,137 @@
+"""What a page shows of a run, as plain data: its shapes, where they are in every frame, and curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.scene import Drawn, Pose, Scene
+from livens.viewer.curves import curves_of
+from livens.viewer.frames import Tracks, chosen_rows, part, text
+
+if TYPE_CHECKING:
+    from livens.results.result import Result
+
+#: Of more bodies, no velocities are sent.
+_MOST_ARROWS = 300
+#: Where the way of everything is so many times as long as everything is large, the camera goes along.
+_FAR = 2.5
+#: Shapes that do not count for the size of the picture.
+_BACKGROUND = ("path",)
+
+
+def check_scene(result: Result) -> Scene:
+    """The scene of a run, if there is anything to see."""
+    scene = result.scene if "q" in result.stored else Scene()
+    if not scene:
+        name = result.facts.problem or "the model"
+        why = "the run did not store its coordinates q" if "q" not in result.stored else f"{name} has no geometry"
+        if "x" in result.stored:
+            why = f"{name} is a model of states, which has no geometry"
+        raise InputError(f"there is nothing to view: {why}. Give a model a look, see livens.shapes; plots need none")
+    return scene
+
+
+def run_data(result: Result, frames: int | None = None, curves: bool = True) -> dict[str, Any]:
+    """One run as the page reads it."""
+    scene = check_scene(result)
+    moving = sum(isinstance(entry, list) for entry in scene.tape) + 3 * len(scene.traced)
+    rows = chosen_rows(np.asarray(result.t), moving, frames)
+    few = part(result, rows)
+    pose = scene.at(few.q, few.t)
+    tracks = Tracks(len(rows))
+    velocities, fastest = _velocities(few, scene)
+    shapes = []
+    for shape in scene.shapes:
+        entry = _shape(shape, pose, tracks)
+        if shape.trace is not None and scene.moves(shape):
+            entry["path"] = [tracks.add(column) for column in pose.traced(shape).T]
+            if id(shape) in velocities:
+                entry["velocity"] = [tracks.add(column) for column in velocities[id(shape)].T]
+        shapes.append(entry)
+    low, high, size = _bounds(scene, pose)
+    facts = result.facts
+    return {
+        "title": facts.problem or "a system of the user",
+        "subtitle": f"{facts.scheme}, h = {facts.h:g}, {len(rows)} of {len(result.t)} rows",
+        "dimension": scene.dimension,
+        "t": text(few.t.astype("<f8")),
+        "shapes": shapes,
+        "values": tracks.values,
+        "tracks": tracks.packed(),
+        "low": low.tolist(),
+        "high": high.tolist(),
+        "size": size,
+        "flies": bool(np.linalg.norm(high - low) > _FAR * size),
+        "speed": fastest,
+        "curves": curves_of(few) if curves else [],
+    }
+
+
+def _shape(shape: Drawn, pose: Pose, tracks: Tracks) -> dict[str, Any]:
+    points = pose.points(shape)
+    entry: dict[str, Any] = {
+        "kind": shape.kind,
+        "name": shape.name,
+        "points": [[tracks.add(column) for column in points[:, i].T] for i in range(points.shape[1])],
+        "sizes": {name: pose.size(shape, name, 0.0) for name in shape.sizes},
+        "trace": shape.trace,
+    }
+    frames = pose.frames(shape)
+    if frames is not None:
+        entry["turn"] = [tracks.add(column) for column in continuous(frames).T]
+    return entry
+
+
+def continuous(frames: np.ndarray) -> np.ndarray:
+    """Unit quaternions of frames, each with the sign that is nearer to the one before."""
+    # four ways to write a quaternion by its matrix (all at once: there are thousands), of which the largest is accurate
+    R = frames
+    ways = np.empty((len(R), 4, 4))
+    diagonal = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
+    for i, signs in enumerate(((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))):
+        ways[:, i, i] = 1 + sum(sign * entry for sign, entry in zip(signs, diagonal, strict=True))
+    for i, j, k in ((1, 2, 3), (2, 3, 1), (3, 1, 2)):
+        a, b = j - 1, k - 1
+        ways[:, 0, i] = ways[:, i, 0] = R[:, b, a] - R[:, a, b]
+        ways[:, j, k] = ways[:, k, j] = R[:, b, a] + R[:, a, b]
+    best = np.einsum("nii->ni", ways).argmax(axis=1)
+    turns = ways[np.arange(len(R)), best]
+    turns = turns / np.linalg.norm(turns, axis=1, keepdims=True)
+    flips = np.sum(turns[1:] * turns[:-1], axis=1) < 0
+    return np.asarray(turns * np.r_[1.0, np.cumprod(np.where(flips, -1.0, 1.0))][:, None])
+
+
+def _velocities(few: Result, scene: Scene) -> tuple[dict[int, np.ndarray], float]:
+    """How fast the traced points move, by a difference along the velocity, which costs two poses and no algebra."""
+    traced = scene.traced
+    if "v" not in few.stored or len(traced) > _MOST_ARROWS:
+        return {}, 1.0
+    step = 1e-6 * max(1.0, float(np.abs(few.q).max())) / max(1.0, float(np.abs(few.v).max()))
+    ahead, behind = (scene.at(few.q + sign * step * few.v, few.t + sign * step) for sign in (1, -1))
+    found = {id(shape): (ahead.traced(shape) - behind.traced(shape)) / (2 * step) for shape in traced}
+    speeds = [float(np.linalg.norm(v, axis=1).max()) for v in found.values()]
+    return found, max(speeds, default=1.0) or 1.0
+
+
+def _bounds(scene: Scene, pose: Pose) -> tuple[np.ndarray, np.ndarray, float]:
+    """The box around everything in all frames, and the greatest size that everything has in one frame."""
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    lower, upper = np.full((pose.rows, 3), np.inf), np.full((pose.rows, 3), -np.inf)
+    shown = [shape for shape in scene.shapes if shape.kind not in _BACKGROUND] or list(scene.shapes)
+    for shape in shown:
+        every = pose.points(shape)
+        points = every.reshape(-1, 3)
+        points = points[np.isfinite(points).all(axis=1)]
+        if len(points):
+            sizes = [pose.size(shape, name, 0.0) for name in shape.sizes]
+            reach = 0.0 if shape.kind == "ground" else max(sizes, default=0.0) * (0.5 if shape.kind == "box" else 1.0)
+            thick = np.array([reach, reach, reach if scene.dimension == 3 else 0.0])
+            low, high = np.minimum(low, points.min(axis=0) - thick), np.maximum(high, points.max(axis=0) + thick)
+            lower, upper = np.fmin(lower, every.min(axis=1) - thick), np.fmax(upper, every.max(axis=1) + thick)
+    whole, once = float(np.linalg.norm(high - low)), float(np.linalg.norm(upper - lower, axis=1).max())
+    size = (once if once > 0.02 * whole else whole) or 1.0
+    room = 0.03 * size * np.array([1.0, 1.0, 1.0 if scene.dimension == 3 else 0.0])  # for supports, pins and balls
+    return low - room, high + room, size

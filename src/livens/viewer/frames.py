@@ -1,0 +1,81 @@
+"""Which rows of a run a film shows, and what stands in them: small enough to be sent around."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from livens.errors import InputError
+
+if TYPE_CHECKING:
+    from livens.results.result import Result
+
+#: Numbers that one page may hold by default: some megabytes.
+_NUMBERS = 1_500_000
+_FEWEST, _MOST = 200, 6000
+
+
+def check_frames(frames: int | None) -> int | None:
+    """A number of frames that somebody asks for."""
+    if frames is not None and (isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2):
+        raise InputError(f"frames must be a whole number of at least 2, got {frames!r}")
+    return frames
+
+
+def chosen_rows(t: np.ndarray, moving: int, frames: int | None = None) -> np.ndarray:
+    """Rows at equal distances in time: at most `frames`, or as many as a page can hold of so many moving numbers.
+
+    >>> chosen_rows(np.linspace(0, 1, 1001), 10, 5).tolist()
+    [0, 250, 500, 750, 1000]
+    """
+    count = check_frames(frames) or int(np.clip(_NUMBERS // max(1, moving), _FEWEST, _MOST))
+    if len(t) <= count:
+        return np.arange(len(t))
+    times = np.linspace(t[0], t[-1], count)
+    after = np.searchsorted(t, times).clip(1, len(t) - 1)
+    nearer = np.where(times - t[after - 1] < t[after] - times, after - 1, after)
+    return np.unique(nearer)
+
+
+class Tracks:
+    """Numbers over frames, each rounded to one of 65536 values between its least and its greatest."""
+
+    def __init__(self, frames: int) -> None:
+        self.values: list[Any] = []  # a number where nothing moves, else where the track is and how to read it
+        self._packed: list[np.ndarray] = []
+        self._frames = frames
+        self._known: dict[bytes, int] = {}
+
+    def add(self, numbers: Any) -> int:
+        """The number of a track; equal tracks are one."""
+        full = np.broadcast_to(np.asarray(numbers, dtype=float), self._frames)
+        full = np.where(np.isfinite(full), full, 0.0)
+        low, high = float(full.min()), float(full.max())
+        key = full.tobytes() if low != high else np.float64(low).tobytes()
+        if key in self._known:
+            return self._known[key]
+        if low == high:
+            self.values.append(low)
+        else:
+            step = (high - low) / 65535
+            self._packed.append(np.round((full - low) / step).astype("<u2"))
+            self.values.append([low, step, len(self._packed) - 1])
+        self._known[key] = len(self.values) - 1
+        return self._known[key]
+
+    def packed(self) -> str:
+        """All moving tracks one after the other."""
+        return text(np.concatenate(self._packed) if self._packed else np.zeros(0, dtype="<u2"))
+
+
+def text(numbers: np.ndarray) -> str:
+    """An array as characters that a page may hold."""
+    return base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode()
+
+
+def part(result: Result, rows: np.ndarray) -> Result:
+    """A run with some of its rows only."""
+    arrays = {name: np.asarray(getattr(result, name))[rows] for name in result.stored}
+    return type(result)(arrays, result.record, system=result._system, path=result.path)

@@ -1,0 +1,156 @@
+"""Strips of pictures and films, drawn without a browser."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from livens.errors import InputError
+from livens.plot.outlines import SURROUNDINGS, Outline, extent, outlines, reach
+from livens.plot.style import PALETTE, house_style, new_figure, save
+from livens.viewer.data import check_scene
+from livens.viewer.frames import chosen_rows, part
+
+if TYPE_CHECKING:
+    from livens.results.result import Result
+
+
+class _Painter:
+    """Draws the frames of a run into axes that keep their limits."""
+
+    def __init__(self, result: Result, frames: int) -> None:
+        self.scene = check_scene(result)
+        self.few = part(result, chosen_rows(np.asarray(result.t), 1, frames))
+        pose = self.scene.at(self.few.q, self.few.t)
+        size = extent(self.scene, pose)
+        self.drawn = [outlines(self.scene, pose, row, size) for row in range(len(self.few.t))]
+        every = reach(self.drawn)
+        every = every[np.isfinite(every).all(axis=1)]
+        low, high = every.min(axis=0), every.max(axis=0)
+        self.middle, self.half = (low + high) / 2, (high - low) / 2 + 0.05 * size
+        self.flat = self.scene.dimension == 2
+        moving = {id(shape): i for i, shape in enumerate(self.scene.traced)}
+        self.colours = [
+            PALETTE[moving[id(shape)] % len(PALETTE)] if id(shape) in moving else "#555555"
+            for shape in self.scene.shapes
+        ]
+
+    @property
+    def shape(self) -> tuple[float, float]:
+        """Width and height of a picture, the longer of them 1."""
+        wide, tall = self.half[:2] if self.flat else (1.0, 1.0)
+        longer = max(wide, tall)
+        return max(wide / longer, 0.25), max(tall / longer, 0.25)
+
+    def axes(self, figure: Figure, place: Any) -> Any:
+        axes: Any = figure.add_subplot(place) if self.flat else figure.add_subplot(place, projection="3d")
+        return axes
+
+    def paint(self, axes: Any, row: int) -> None:
+        axes.clear()
+        keep = slice(0, 2 if self.flat else 3)
+        for outline, colour in zip(self.drawn[row], self.colours, strict=True):
+            self._shape(axes, outline, keep, colour)
+        for axis, middle, half in zip("xyz"[keep], self.middle, self.half, strict=False):
+            room = half if self.flat else self.half.max()
+            axes.set(**{f"{axis}lim": (middle - room, middle + room)})
+        axes.set_aspect("equal")
+        axes.set_axis_off()
+        axes.set_title(f"$t$ = {self.few.t[row]:.3g} s", loc="left")
+
+    def _shape(self, axes: Any, outline: Outline, keep: slice, colour: str) -> None:
+        if outline.kind == "ground":
+            axes.plot(*outline.lines[0][:1, keep].T, "^", color="black", markersize=6, clip_on=False)
+            return
+        faint = outline.kind in SURROUNDINGS
+        for line in outline.lines:
+            style = "o" if len(line) == 1 else "o-" if outline.kind == "rod" else "-"
+            axes.plot(
+                *line[:, keep].T,
+                style,
+                color="#999999" if faint else colour,
+                linewidth=2.2 if outline.kind == "rod" else 1.0,
+                markersize=6 if len(line) == 1 else 3,
+            )
+
+
+@house_style()
+def strip(result: Result, path: Path, frames: int) -> Path:
+    """Some instants side by side."""
+    painter = _Painter(result, frames)
+    count = len(painter.few.t)
+    wide, tall = painter.shape
+    figure = new_figure(1.8 * wide * count, 1.8 * tall + 0.3)
+    grid = figure.add_gridspec(1, count)
+    for i in range(count):
+        painter.paint(painter.axes(figure, grid[0, i]), i)
+    return save(figure, path)
+
+
+def _images(result: Result, frames: int, dpi: int) -> Any:
+    """The frames as arrays of pixels, whose sides are even numbers, as films want them."""
+    painter = _Painter(result, frames)
+    wide, tall = painter.shape
+    figure = new_figure(4.0 * wide + 0.4, 4.0 * tall + 0.4)
+    axes = painter.axes(figure, 111)
+    for row in range(len(painter.few.t)):
+        painter.paint(axes, row)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="rgba", dpi=dpi)
+        width, height = (int(x) for x in np.floor(figure.get_size_inches() * dpi))
+        image = np.frombuffer(buffer.getvalue(), dtype=np.uint8).reshape(height, width, 4)
+        yield image[: height // 2 * 2, : width // 2 * 2, :3]
+
+
+def _rate(fps: float) -> float:
+    if not (isinstance(fps, (int, float)) and 0 < fps <= 100):
+        raise InputError(f"fps must be a number of pictures per second, at most 100, got {fps!r}")
+    return float(fps)
+
+
+@house_style()
+def gif(result: Result, path: Path, frames: int, fps: float = 25) -> Path:
+    """A film that every program shows."""
+    from PIL import Image  # matplotlib brings it
+
+    duration = 1000 / _rate(fps)
+    images = [Image.fromarray(np.ascontiguousarray(image)).quantize(64) for image in _images(result, frames, 100)]
+    try:
+        images[0].save(path, save_all=True, append_images=images[1:], duration=duration, loop=0)
+    except OSError as error:
+        raise InputError(f"cannot write '{path}': {error.strerror or error}") from None
+    return path
+
+
+@house_style()
+def mp4(result: Result, path: Path, frames: int, fps: float = 25) -> Path:
+    """A film for talks; needs the extra `animation`."""
+    try:
+        import imageio_ffmpeg
+    except ImportError:
+        raise InputError("an mp4 needs the extra 'animation': pip install 'livens[animation]'") from None
+    rate = _rate(fps)
+    images = [np.ascontiguousarray(image) for image in _images(result, frames, 150)]
+    height, width, _ = images[0].shape
+    command = [
+        imageio_ffmpeg.get_ffmpeg_exe(),
+        *"-y -loglevel error -f rawvideo -pix_fmt rgb24".split(),
+        "-s",
+        f"{width}x{height}",
+        "-r",
+        str(rate),
+        "-i",
+        "-",
+        *"-an -c:v libx264 -pix_fmt yuv420p".split(),
+        *"-movflags +faststart -f mp4".split(),
+        str(path.resolve()),
+    ]
+    done = subprocess.run(command, input=b"".join(image.tobytes() for image in images), capture_output=True)
+    if done.returncode:
+        raise InputError(f"cannot write '{path}': {done.stderr.decode(errors='replace').strip()}")
+    return path

@@ -1,0 +1,201 @@
+"""Films as files: what they hold is what the run holds, and what cannot be written is said in a sentence."""
+
+import base64
+import json
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens import rotations as rot
+from livens import shapes
+from livens.viewer.data import continuous, run_data
+from livens.viewer.frames import Tracks, chosen_rows
+from livens.viewer.page import page
+
+#: A page without data stays below this, whatever is vendored.
+_PAGE = 3e6
+
+
+@pytest.fixture(scope="module")
+def linkage():
+    return lv.simulate(lv.problems.load("double-four-bar"), h=1e-2, t_end=2.0)
+
+
+@pytest.fixture(scope="module")
+def top():
+    return lv.simulate(lv.problems.load("heavy-top"), t_end=0.3)
+
+
+def content(text):
+    return json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.S)[1])
+
+
+def test_a_page_is_self_contained_and_small(linkage, tmp_path):
+    path = linkage.animate(tmp_path / "run.html", frames=50)
+    text = path.read_text()
+    assert path.stat().st_size < _PAGE
+    assert "{{" not in text.split("<script>")[0]
+    assert not re.search(r"""(src|href)=["']?http""", text) and "@import" not in text
+    (run,) = content(text)["runs"]
+    assert len(base64.b64decode(run["t"])) == 8 * 50
+    panels = {curve["panel"] for curve in run["curves"]}
+    assert panels == {"energy", "constraints"}
+
+
+def test_tracks_are_the_run_to_one_part_in_65536(linkage):
+    data = run_data(linkage, frames=40)
+    rows = chosen_rows(linkage.t, 1, 40)
+    packed = np.frombuffer(base64.b64decode(data["tracks"]), dtype="<u2").reshape(-1, len(rows))
+    bar = next(shape for shape in data["shapes"] if shape["name"] == "upper0")
+    low, step, number = data["values"][bar["path"][1]]
+    y = linkage.q[rows, linkage.facts.coordinates.index("upper0.y")]
+    assert np.abs(low + step * packed[number] - y).max() <= 0.51 * step
+    low, step, number = data["values"][bar["velocity"][1]]
+    rate = linkage.v[rows, linkage.facts.coordinates.index("upper0.y")]
+    assert np.abs(low + step * packed[number] - rate).max() <= 0.51 * step + 1e-6 * np.abs(rate).max()
+
+
+def test_frames_are_spread_over_time():
+    t = np.cumsum(np.r_[0.0, np.geomspace(1e-4, 1e-1, 2000)])  # steps that grow
+    rows = chosen_rows(t, 1, 100)
+    assert rows[0] == 0 and rows[-1] == 2000 and len(rows) <= 100
+    assert len(chosen_rows(np.arange(10.0), 1)) == 10
+    assert len(chosen_rows(np.arange(1e5), 10_000)) == 200 and len(chosen_rows(np.arange(1e5), 1)) == 6000
+
+
+def test_constant_and_equal_tracks_take_no_room():
+    tracks = Tracks(3)
+    assert tracks.add(2.0) == tracks.add(np.full(3, 2.0)) == 0
+    assert tracks.add([0.0, 1.0, 2.0]) == tracks.add([0.0, 1.0, 2.0]) == 1
+    assert len(base64.b64decode(tracks.packed())) == 6
+    tracks.add([np.nan, 1.0, np.inf])  # what is nowhere must not spoil a page
+    assert "NaN" not in json.dumps(tracks.values)
+
+
+def test_turns_do_not_jump(top):
+    scene = top.scene
+    (cone, *_) = scene.shapes
+    turns = continuous(scene.at(top.q, top.t).frames(cone))
+    assert np.all(np.sum(turns[1:] * turns[:-1], axis=1) > 0)
+
+
+def test_turns_of_any_frame():
+    random = np.random.default_rng(3)
+    given = random.normal(size=(200, 4))
+    given = np.concatenate([given / np.linalg.norm(given, axis=1, keepdims=True), np.eye(4)])
+    found = continuous(np.array([rot.matrix(q) for q in given]))
+    assert np.allclose(np.abs(np.sum(found * given, axis=1)), 1)
+
+
+def test_names_of_strangers_stay_names(tmp_path):
+    evil = "</script><script>alert(1)</script>"
+    system = lv.System(
+        "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: q[1], look=lambda q: shapes.sphere(q, name=evil)
+    )
+    run = lv.simulate(system, q0=[0, 0], v0=[1, 0], h=0.1, t_end=1.0)
+    text = page([run])
+    assert evil not in text and content(text)["runs"][0]["shapes"][0]["name"] == evil
+
+
+def test_a_file_without_its_model_can_be_viewed(tmp_path):
+    system = lv.System(
+        "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: q[1], look=lambda q: shapes.rod([0, 0], q)
+    )
+    lv.simulate(system, q0=[0, 0], v0=[1, 0], h=0.1, t_end=1.0).save(tmp_path / "mine.h5")
+    (run,) = content(page([lv.load(tmp_path / "mine.h5")]))["runs"]
+    assert run["shapes"][0]["kind"] == "rod" and run["curves"] == []
+
+
+def test_strip_and_film(linkage, top, tmp_path):
+    for run, name in ((linkage, "flat"), (top, "space")):
+        assert run.animate(tmp_path / f"{name}.png", frames=3).read_bytes().startswith(b"\x89PNG")
+        assert run.animate(tmp_path / f"{name}.gif", frames=4).read_bytes().startswith(b"GIF8")
+
+
+def test_mp4(linkage, tmp_path):
+    pytest.importorskip("imageio_ffmpeg")
+    assert linkage.animate(tmp_path / "run.mp4", frames=4).read_bytes()[4:8] == b"ftyp"
+
+
+def test_glb(linkage, tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    path = linkage.animate(tmp_path / "run.glb", frames=20)
+    whole = path.read_bytes()
+    assert whole[:4] == b"glTF" and struct.unpack("<I", whole[8:12])[0] == len(whole)
+    found = json.loads(whole[20 : 20 + struct.unpack("<I", whole[12:16])[0]])
+    names = [node["name"] for node in found["nodes"]]
+    assert "upper0" in names and len(found["animations"][0]["channels"]) >= 10
+    loaded = trimesh.load(path)
+    assert np.allclose(loaded.bounds[:, 0], [0, 2], atol=0.1)  # upright at the start: from the first bar to the last
+
+
+def test_several_runs_in_one_page(linkage, tmp_path):
+    other = lv.simulate(lv.problems.load("double-four-bar"), h=2e-2, t_end=2.0, scheme="livens-midpoint")
+    text = linkage.animate(tmp_path / "both.html", other).read_text()
+    assert len(content(text)["runs"]) == 2
+    with pytest.raises(lv.InputError, match="only an html page"):
+        linkage.animate(tmp_path / "both.gif", other)
+
+
+def test_view_writes_a_page(linkage, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("livens.viewer.show._screen", lambda: True)
+    film = linkage.view(frames=10)
+    assert opened == [film.path.as_uri()] and film.path.name == "double-four-bar.html"
+    assert film._repr_html_().startswith("<iframe srcdoc=")
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [("euler-top", "is a model of states, which has no geometry"), ("rlc-circuit", "there is nothing to view")],
+)
+def test_models_without_geometry_say_so(problem, words, tmp_path):
+    run = lv.simulate(lv.problems.load(problem), t_end=0.5, h=0.1)
+    with pytest.raises(lv.InputError, match=words):
+        run.animate(tmp_path / "run.html")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("run.htm", {}, "did you mean 'html'"),
+        ("nowhere/run.html", {}, "cannot write"),
+        ("run.html", dict(frames=1), "frames must be a whole number"),
+        ("run.gif", dict(frames=3, fps=0), "fps must be"),
+    ],
+)
+def test_what_cannot_be_written(linkage, tmp_path, name, options, words):
+    with pytest.raises(lv.InputError, match=words):
+        linkage.animate(tmp_path / name, **options)
+
+
+def test_command_line(linkage, tmp_path, monkeypatch, capsys):
+    from livens.cli.view import view
+
+    monkeypatch.chdir(tmp_path)
+    linkage.save("run.h5")
+    view(["run.h5"], out=tmp_path / "film.html", frames=10, as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"film": str(tmp_path / "film.html")}
+    view(["simple-pendulum", "run.h5"], out=tmp_path / "two.html", frames=10)
+    assert len(content((tmp_path / "two.html").read_text())["runs"]) == 2
+    with pytest.raises(lv.InputError, match=r"there is no file 'missing\.h5'"):
+        view(["missing.h5"])
+
+
+def test_the_examples_of_the_documentation_run(tmp_path, monkeypatch):
+    text = (Path(__file__).parents[3] / "docs" / "viewer.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(compile(block, "docs/viewer.md", "exec"), names)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "linkage.html",
+        "linkage.png",
+        "pendulum.html",
+        "pendulum.png",
+    ]
