@@ -499,8 +499,8 @@ def test_non_reversible_oscillator_with_a_scaling_of_the_coordinate():
     assert finer.min() > -0.005 and finer.max() < 0.0026
     errors, _ = energies(problem, "step-density", 0.2, 10**5, g, every=10)
     assert abs(trend(errors)) > 1
-    chaotic, _ = energies(problem, "sundman-doubled", 0.3, 10**4, g)
-    assert np.abs(chaotic).max() > 1
+    with pytest.raises(lv.IntegrationError, match="exploded"):
+        energies(problem, "sundman-doubled", 0.3, 10**4, g)
 
 
 def test_magnetic_pendulum_only_step_density_drifts():
@@ -616,7 +616,10 @@ def test_two_walls_needs_few_force_evaluations(scheme, eps, smooth, base):
     _, _, energy, run = two_walls(scheme, eps, smooth)
     evaluations = run.statistics.newton_iterations or run.statistics.steps
     for more in (1.0, 2.0, 3.0, 4.0, 4.5, 5.0):
-        fixed = lv.simulate(load("two-walls"), scheme=base, h=200 / (more * evaluations))
+        try:
+            fixed = lv.simulate(load("two-walls"), scheme=base, h=200 / (more * evaluations))
+        except lv.IntegrationError as error:  # it exploded
+            fixed = error.result
         E = fixed.observe("total_energy")
         assert np.abs(E - E[0]).max() > np.abs(energy).max(), more
 

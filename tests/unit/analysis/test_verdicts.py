@@ -1,5 +1,7 @@
 """Verdicts that cannot mislead: what deviations are relative to, runs that explode, one step turned around."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,28 @@ def test_a_report_of_a_users_own_model_is_complete(tmp_path):
     assert all(row.start is None and row.drift is None for row in without)
     assert [row.name for row in given] == [row.name for row in without]
     assert all(row.start is not None and row.drift is not None for row in given if not row.quantity.startswith(" "))
+
+
+def test_the_command_line_takes_the_users_own_model(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from livens.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(
+        "import livens as lv\n"
+        "ball = lv.System('x', kinetic=lambda v: v @ v / 2, potential=lambda q: q @ q / 2)\n"
+        "if __name__ == '__main__':\n    lv.simulate(ball, [1.0], [0.0], h=0.1, t_end=5.0, out='own.h5')\n"
+    )
+    exec(compile((tmp_path / "own.py").read_text(), "own.py", "exec"), {"__name__": "__main__"})
+    call = CliRunner().invoke
+    without = json.loads(call(app, ["report", "own.h5", "--json"]).stdout)
+    given = json.loads(call(app, ["report", "own.h5", "--json", "--system", "own.py:ball"]).stdout)
+    assert without["rows"][0]["start"] is None and without["resolved"] is None
+    assert given["rows"][0]["start"] == 0.5 and given["resolved"] is True
+    for wrong in ("own.py:other", "nowhere.py:ball", "ball"):
+        with pytest.raises(lv.InputError):
+            call(app, ["report", "own.h5", "--system", wrong], catch_exceptions=False)
 
 
 # -- one step -----------------------------------------------------------------------------------------------------

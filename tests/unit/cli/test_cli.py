@@ -54,7 +54,7 @@ def test_json(tmp_path):
     assert list(facts) == [
         "problem", "scheme", "h", "t_end", "steps", "wall_s", "us_per_step", "compile_s", "newton_iterations_mean",
         "max_energy_drift", "max_energy_increment", "max_constraint", "max_velocity_constraint", "momentum_drift",
-        "final",
+        "final", "resolved", "estimated_error", "accuracy",
     ]  # fmt: skip
     assert facts["steps"] == 200 and facts["scheme"] == "livens-midpoint" and facts["momentum_drift"] < 1e-12
     expected = lv.simulate(lv.problems.load("spring-pendulum-spherical", EA=200), scheme="livens-midpoint", h=0.005)
