@@ -56,6 +56,7 @@ class Multibody:
         self.joints: dict[str, Joint] = {}
         self._acting: dict[str, Element] = {}
         self._targets: list[Target] = []
+        self._links: list[Element] = []
         self._observed: dict[str, Callable[..., Any]] = {}
 
     # -- bodies -------------------------------------------------------------------------------------------------------
@@ -237,7 +238,8 @@ class Multibody:
         places = [point_in_space(name, x, self.dimension) for x in (first, second)]
         drawn = float(np.linalg.norm(places[1] - places[0]))
         link = joints.rigid_link(self._end(name, first), self._end(name, second), drawn if length is None else length)
-        return self._act(name, link)
+        self._links.append(self._act(name, link))
+        return link
 
     # -- forces -------------------------------------------------------------------------------------------------------
     def spring(self, name: str, first: Any, second: Any, *, stiffness: float, length: float | None = None) -> Element:
@@ -391,7 +393,7 @@ class Multibody:
         momenta = dict(linear_momentum=linear_momentum(owned), angular_momentum=angular_momentum(owned))
         system = System(coordinates(owned), elements=elements, parameters=shared, symmetries=momenta, frames=True)
         system.redundant = self.redundant
-        system.quantities = quantities(system, parts, list(self.joints.values()), self._observed)
+        system.quantities = quantities(system, parts, list(self.joints.values()), self._links, self._observed)
         return system
 
     @property

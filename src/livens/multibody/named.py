@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 
 from livens import math as m
-from livens.models.element import ElementModel
+from livens.models.element import Element, ElementModel
 from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.actuators import angular_velocity
@@ -17,7 +17,11 @@ from livens.multibody.parts import Part
 
 
 def quantities(
-    system: System, parts: Sequence[Part], joints: Sequence[Joint], observed: Mapping[str, Callable[..., Any]]
+    system: System,
+    parts: Sequence[Part],
+    joints: Sequence[Joint],
+    links: Sequence[Element],
+    observed: Mapping[str, Callable[..., Any]],
 ) -> dict[str, Quantity]:
     """All that can be asked for."""
     place = {name: i for i, name in enumerate(system.coordinates)}
@@ -30,9 +34,19 @@ def quantities(
         i = numbers[id(joint.element)]
         for name, quantity in _of_joint(system, joint, i, [place[str(c)] for c in joint.coordinates]).items():
             found[f"{joint.name}.{name}"] = quantity
+    for link in links:
+        i = numbers[id(link)]
+        found[f"{link.name}.tension"] = _tension(
+            link, system.multiplier_slices[i].start, system.parameter_indices[i][-1]
+        )
     for name, function in observed.items():
         found[name] = Quantity(name, "", _own(function))
     return found
+
+
+def _tension(link: Element, multiplier: int, length: int) -> Quantity:
+    """The force along a rod without mass, positive where it pulls; its constraint is ``(x.x - length^2)/2``."""
+    return Quantity(f"tension of {link.name}", "N", lambda q, v, lam, t, k: lam[multiplier] * k[length], force=True)
 
 
 def _own(function: Callable[..., Any]) -> Callable[..., Any]:

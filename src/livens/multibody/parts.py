@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,7 +136,3 @@ def axes_along(first: np.ndarray) -> np.ndarray:
         return np.array([[first[0], -first[1]], [first[1], first[0]]])
     about = axes_about(first)
     return about[:, [2, 0, 1]]
-
-
-def names_of(parts: Sequence[Part]) -> list[str]:
-    return [part.name for part in parts]

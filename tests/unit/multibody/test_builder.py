@@ -351,6 +351,19 @@ def test_a_sliding_motor_and_a_wrench():
     )
 
 
+def test_a_rod_without_mass_shows_its_tension():
+    """A ball on a string in a circle: tension m v^2/l, and the weight of one that hangs."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    ball = mb.particle("ball", at=[0, 0, -2], mass=3)
+    mb.distance("string", ball.centre, [0, 0, 0])
+    assert mb.simulate(t_end=0.1, h=1e-2)["string.tension"] == pytest.approx(np.full(11, 3 * 9.81))
+    mb = lv.Multibody()
+    ball = mb.particle("ball", at=[0, 0, -2], mass=3)
+    mb.distance("string", ball.centre, [0, 0, 0])
+    mb.start(ball, velocity=[4, 0, 0])
+    assert mb.simulate(t_end=0.1, h=1e-3)["string.tension"] == pytest.approx(np.full(101, 24.0), rel=1e-5)
+
+
 def test_assembly_from_an_open_drawing():
     """A four-bar that is not closed in the drawing closes; a target that cannot be met is said to be so."""
     mb = lv.Multibody(planar=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from livens.expressions.layout import Layout
 from livens.models.element import ElementModel
-from livens.models.frames import Frame, mass_and_euler
+from livens.models.frames import Frame, body_kinds, mass_and_euler
 from livens.models.system import System
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, State
 from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState
@@ -76,6 +76,32 @@ class FrameKernel:
             self.hidden = ca.Function("hidden", arguments, [ca.densify(bent), ca.densify(hidden)])
 
 
+class BodyKernel:
+    """What one kind of body does in a step, as functions of its unknowns y, its state and its inertia.
+
+    Arguments are ``(y, q, v, p, spin, mass, euler, h)``, then the rows and the pull of the elements where they matter.
+    `rate` gives ``(q1 - q0)/h``, `balance` the equations, `end` the state at the end part by part. `slopes` are the
+    derivatives: of the balance by the variations and by the rows, of the rate by the variations, and of y by these.
+    """
+
+    def __init__(self, recipe: BodyRecipe) -> None:
+        self.recipe, n, count = recipe, recipe.d * (1 + recipe.count), recipe.count
+        y, h, mass, euler = ca.SX.sym("y", recipe.size), ca.SX.sym("h"), ca.SX.sym("m"), ca.SX.sym("E", count, count)
+        q, v, p, rows, pull = (ca.SX.sym(name, n) for name in ("q", "v", "p", "r", "f"))
+        spin = _symbols("Pi", recipe.turning)
+        old, inertia, moved = BodyState(q, v, p, spin), BodyInertia(mass, euler), recipe.moved(y, q, h)
+        state = [y, q, v, p, spin, mass, euler, h]
+        self.rate = ca.Function("rate", state, [moved.rate])
+        self.velocity = ca.Function("velocity", [*state, pull], [recipe.velocity(moved, old, pull, inertia, h)])
+        balance = recipe.balance(moved, old, rows, pull, inertia, h)
+        self.balance = ca.Function("balance", [*state, rows, pull], [balance])
+        new = recipe.end(moved, old, pull, inertia, h)
+        self.end = ca.Function("end", [*state, pull], [new.q, new.v, new.p, new.spin])
+        self.guess = ca.Function("guess", [q, v], [recipe.guess(q, v)])
+        slopes = [*recipe.slopes(moved, old, rows, inertia, h), recipe.spread(moved), recipe.turn(moved, h)]
+        self.slopes = ca.Function("slopes", [*state, rows], [ca.sparsify(part) for part in slopes])
+
+
 @dataclass(frozen=True, eq=False)
 class FrameElement:
     """One element of the system: the kernel of its type, and its places."""
@@ -88,9 +114,9 @@ class FrameElement:
 
 @dataclass(frozen=True, eq=False)
 class FramePlace:
-    """One body of the system: the recipe of its kind, its inertia, and its places."""
+    """One body of the system: the kernel of its kind, its inertia, and its places."""
 
-    recipe: BodyRecipe
+    kernel: BodyKernel
     frame: Frame
     inertia: ca.Function
     parameters: list[int]
@@ -119,11 +145,13 @@ class FrameEquations(StepEquations):
     def bodies(self) -> tuple[FramePlace, ...]:
         """The bodies, in the order of their unknowns."""
         system, first, spin, found = self.system, 0, 0, []
+        kernels = {kind: BodyKernel(self.scheme.body(*kind)) for kind in body_kinds(system.frames)}
         for frame in system.frames:
-            recipe = self.scheme.body(frame.dimension, len(frame.directors))
+            kernel = kernels[frame.dimension, len(frame.directors)]
+            recipe = kernel.recipe
             places = slice(first, first + recipe.size), slice(spin, spin + recipe.turning)
             parameters = list(system.parameter_indices[frame.element])
-            found.append(FramePlace(recipe, frame, mass_and_euler(system, frame), parameters, *places))
+            found.append(FramePlace(kernel, frame, mass_and_euler(system, frame), parameters, *places))
             first, spin = places[0].stop, places[1].stop
         return tuple(found)
 
@@ -168,7 +196,7 @@ class FrameEquations(StepEquations):
         c = ca.SX.sym("c", 2 + system.parameter_count)
         h, t, k = c[0], c[1], c[2:]
         q, v, p = z[layout["q"]], z[layout["v"]], z[layout["p"]]
-        spins = z[layout[SPINS]] if SPINS in layout else ca.SX.zeros(sum(b.recipe.turning for b in self.bodies))
+        spins = z[layout[SPINS]] if SPINS in layout else ca.SX.zeros(sum(b.kernel.recipe.turning for b in self.bodies))
 
         def multipliers(name: str) -> Any:
             found = ca.SX.zeros(m)
@@ -177,12 +205,8 @@ class FrameEquations(StepEquations):
             return found
 
         lam, gam = multipliers("lam"), multipliers("gam") if both else ca.SX.zeros(m)
-        states = [self._state(body, q, v, p, spins) for body in self.bodies]
-        inertias = [BodyInertia(*body.inertia(k[body.parameters])) for body in self.bodies]
-        ys = [x[body.unknowns] for body in self.bodies]
-
-        motions = [b.recipe.moved(y, s.q, h) for b, y, s in zip(self.bodies, ys, states, strict=True)]
-        v_m = self._spread(n, [motion.rate for motion in motions])
+        states = [self._state(body, x, q, v, p, spins, k, h) for body in self.bodies]
+        v_m = self._spread(n, [body.kernel.rate(*state) for body, state in zip(self.bodies, states, strict=True)])
         rows, on_position, on_velocity = ca.SX.zeros(n), ca.SX.zeros(m), ca.SX.zeros(m)
         supplied, dissipated = z[layout["supplied_energy"]], z[layout["dissipated_energy"]]
         for e in self.elements:
@@ -198,13 +222,9 @@ class FrameEquations(StepEquations):
             for e in jointed:
                 i = e.coordinates
                 pull[i] += e.kernel.pull(v_m[i], gam[e.constraints], q[i], h, k[e.parameters])
-            v1 = self._spread(
-                n,
-                [
-                    b.recipe.velocity(motion, s, pull[list(b.frame.coordinates)], inertia, h)
-                    for b, motion, s, inertia in zip(self.bodies, motions, states, inertias, strict=True)
-                ],
-            )
+            pulled = [pull[list(body.frame.coordinates)] for body in self.bodies]
+            steps = zip(self.bodies, states, pulled, strict=True)
+            v1 = self._spread(n, [body.kernel.velocity(*state, own) for body, state, own in steps])
             for e in jointed:
                 i = e.coordinates
                 arguments = v_m[i], gam[e.constraints], q[i], v[i], v1[i], h, k[e.parameters]
@@ -213,22 +233,22 @@ class FrameEquations(StepEquations):
                 on_velocity[e.constraints] = hidden
 
         balances, ends, guesses = [], [], []
-        for body, motion, state, inertia in zip(self.bodies, motions, states, inertias, strict=True):
+        for body, state in zip(self.bodies, states, strict=True):
             i = list(body.frame.coordinates)
-            balances.append(body.recipe.balance(motion, state, rows[i], pull[i], inertia, h))
-            ends.append(body.recipe.end(motion, state, pull[i], inertia, h))
-            guesses.append(body.recipe.guess(state.q, state.v))
+            balances.append(body.kernel.balance(*state, rows[i], pull[i]))
+            ends.append(body.kernel.end(*state, pull[i]))
+            guesses.append(body.kernel.guess(q[i], v[i]))
         kept, none = list(self.kept), ca.SX(0, 1)
         levels = [on_position[kept], *([on_velocity[kept]] if both else [])] if kept else []
-        at_end = [self._spread(n, [getattr(end, name) for end in ends]) for name in ("q", "v", "p")]
-        after = [ca.vertcat(*(end.spin for end in ends))] if SPINS in layout else []
+        at_end = [self._spread(n, [end[part] for end in ends]) for part in range(3)]
+        after = [ca.vertcat(*(end[3] for end in ends))] if SPINS in layout else []
         shown = z[layout["multipliers"]]
         first = [shown[kept] if kept else none, *([ca.SX.zeros(len(kept))] if both and kept else [])]
         residual = ca.densify(ca.vertcat(*balances, *levels))
         if both:
             jacobian, turn = ca.jacobian(residual, x), None
         else:
-            jacobian, turn = self._jacobian(motions, states, rows, inertias, v_m, lam, q, h, t, k)
+            jacobian, turn = self._jacobian(states, rows, v_m, lam, q, h, t, k)
         places = jacobian.sparsity().get_triplet()
         shared = ca.cse([residual, ca.SX(jacobian.nz[:]), *([] if turn is None else [turn[0]])])
         return FlatEquations(
@@ -247,9 +267,7 @@ class FrameEquations(StepEquations):
             layout=layout,
         )
 
-    def _jacobian(
-        self, motions: Any, states: Any, rows: Any, inertias: Any, v_m: Any, lam: Any, q: Any, h: Any, t: Any, k: Any
-    ) -> tuple[Any, Any]:
+    def _jacobian(self, states: Any, rows: Any, v_m: Any, lam: Any, q: Any, h: Any, t: Any, k: Any) -> tuple[Any, Any]:
         """The Jacobian in variations of the end of the step, by the chain rule: elements, then bodies.
 
         The second part is the matrix that takes the variations to changes of the unknowns.
@@ -265,13 +283,13 @@ class FrameEquations(StepEquations):
                 of_g += _placed(slopes[2], own, i, (m, n))
         spread, contract, direct = ca.SX(n, size), ca.SX(size, n), ca.SX(size, size)
         turns: dict[tuple[int, int], Any] = {}
-        for body, motion, state, inertia in zip(self.bodies, motions, states, inertias, strict=True):
+        for body, state in zip(self.bodies, states, strict=True):
             i, y = list(body.frame.coordinates), list(range(body.unknowns.start, body.unknowns.stop))
-            own, by_rows = body.recipe.slopes(motion, state, rows[i], inertia, h)
+            own, by_rows, lifted, turn = body.kernel.slopes(*state, rows[i])
             direct += _placed(own, y, y, (size, size))
             contract += _placed(by_rows, y, i, (size, n))
-            spread += _placed(body.recipe.spread(motion), i, y, (n, size))
-            turn, first = body.recipe.turn(motion, h), body.recipe.d
+            spread += _placed(lifted, i, y, (n, size))
+            first = body.kernel.recipe.d
             pairs = [(a, b) for a in range(first, len(y)) for b in range(first, len(y))]
             turns |= {(y[a], y[b]): turn[a, b] for a, b in pairs}
         kept = list(self.kept)
@@ -284,10 +302,11 @@ class FrameEquations(StepEquations):
         places = list(turns)
         return both, (ca.vertcat(*turns.values()), [i for i, _ in places], [j for _, j in places])
 
-    def _state(self, body: FramePlace, q: Any, v: Any, p: Any, spins: Any) -> BodyState:
+    def _state(self, body: FramePlace, x: Any, q: Any, v: Any, p: Any, spins: Any, k: Any, h: Any) -> list[Any]:
+        """What the kernel of a body is called with."""
         i = list(body.frame.coordinates)
-        spin = spins[body.spin] if body.recipe.turning else ca.SX(0, 1)
-        return BodyState(q[i], v[i], p[i], spin)
+        spin = spins[body.spin] if body.kernel.recipe.turning else ca.SX(0, 1)
+        return [x[body.unknowns], q[i], v[i], p[i], spin, *body.inertia(k[body.parameters]), h]
 
     def _spread(self, n: int, parts: list[Any]) -> Any:
         """What bodies say about their coordinates, in the order of the system."""
