@@ -1,5 +1,8 @@
 """Native code of any width computes what it computes for one trajectory."""
 
+import subprocess
+import sys
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -67,6 +70,28 @@ def test_the_library_for_vectors_is_as_good_as_the_bounds_say(name):
     assert np.all(np.abs(found - expected) <= (VECTOR_LIBRARY + 1) * np.spacing(np.abs(expected)))
     narrow, broad = (roundoff_bound(f, [x], [ca.SX(0)], library) for library in (1, VECTOR_LIBRARY))
     assert float(ca.evalf(ca.substitute(broad / narrow, x, 0.5))) == VECTOR_LIBRARY
+
+
+def test_code_from_disk_finds_the_library_for_vectors():
+    """In a process that compiles nothing, nobody else would load it."""
+    program = """
+import casadi as ca, numpy as np
+from livens.engine import native
+from livens.engine.kernels import simple_kernel
+from livens.engine.newton import call
+import numba as nb
+x = ca.SX.sym("x")
+code = simple_kernel(ca.Function("f", [x], [ca.cos(x) + 2]), "f", width=8)
+given = np.zeros(24)
+start = given.ctypes.data + (-given.ctypes.data) % 64
+nb.njit(lambda f, a, b: call(f, a, a, a, a, b))(code.address, start, start + 64)
+print(given.max(), native.compilations)
+"""
+    printed = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    ]
+    assert [words[0] for words in printed] == ["3.0", "3.0"] and printed[1][1] == "0"
 
 
 def test_without_a_library_for_vectors_lanes_are_called_one_by_one(monkeypatch):
