@@ -62,14 +62,16 @@ def _timed(kind: _Kind, first: bool) -> None:
     spread = 1 + 0.2 * np.random.default_rng(0).uniform(-1, 1, _MEMBERS)
     starts = np.asarray(given[name], dtype=float) * spread[:, None]
     options: dict[str, Any] = dict(t_end=problem.t0 + _STEPS * problem.h, every=_EVERY)
+    all_of_them: dict[str, Any] = {name: starts, **options}
+    one_by_one: list[dict[str, Any]] = [{name: start, **options} for start in starts]
     step = prepare(problem, kind.scheme)
     if first:  # what is compiled is no part of this
-        ensemble(problem, scheme=kind.scheme, **{**options, name: starts})
-        step.run(**{name: starts[0]}, progress=False, **options)
+        ensemble(problem, scheme=kind.scheme, **all_of_them)
+        step.run(progress=False, **one_by_one[0])
     begun = time.process_time()
-    many = ensemble(problem, scheme=kind.scheme, **{**options, name: starts})
+    many = ensemble(problem, scheme=kind.scheme, **all_of_them)
     between = time.process_time()
-    ends = [step.run(**{name: start}, progress=False, **options).q[-1] for start in starts]
+    ends = [step.run(progress=False, **one).q[-1] for one in one_by_one]
     ended = time.process_time()
     kind.many.add((between - begun) / (_MEMBERS * _STEPS) * 1e6)
     kind.single.add((ended - between) / (_MEMBERS * _STEPS) * 1e6)

@@ -58,7 +58,7 @@ def _problem_objects(name: str = "") -> list[dict[str, Any]]:
                 "name": entry.name,
                 "summary": entry.summary,
                 "source": entry.source,
-                "options": entry.options,
+                "options": dict(entry.options),
                 "kind": problem.system.kind,
                 "scheme": problem.scheme,
                 "schemes": schemes.fitting(problem.system),

@@ -13,14 +13,16 @@ import numpy as np
 
 from livens.engine.loop import REFRESH
 from livens.engine.newton import (
-    GROWTH_LIMIT,
     MOST_ITERATIONS,
     PAST,
-    SLOW_ITERATIONS,
     SUSPICIOUS,
     at_the_floor,
     call,
 )
+
+#: A lane leaves for another pivot order after this many corrections. A few more of them, which converge slowly, take
+#: far less time than to find such an order.
+PATIENCE = 10
 
 
 class LaneKernels(NamedTuple):
@@ -87,7 +89,7 @@ def _more_corrections(kernels: LaneKernels, w: Lanes, s: int, z: int, out: int) 
                     work[j, i] = work[2 * n + 5 + j, i]
                 if stalls[i] > 2.0:
                     active[i], w.dead[i] = 0.0, True
-            elif growth[i] > GROWTH_LIMIT or (growth[i] > SUSPICIOUS and iteration >= SLOW_ITERATIONS):
+            elif growth[i] > SUSPICIOUS and iteration >= PATIENCE:
                 active[i], w.dead[i] = 0.0, True
             before[i], last[i] = last[i], worst[i]
     for i in range(width):

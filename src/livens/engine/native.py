@@ -48,7 +48,9 @@ def _fingerprint(effort: int) -> str:
     """Machine code depends on the text and on these."""
     machine = _machine(effort)
     features = llvm.get_host_cpu_features().flatten()
-    return f"{llvmlite.__version__} {machine.triple} {llvm.get_host_cpu_name()} {features} {effort}"
+    # to ask for the library is to load it: code that is found on disk may call it
+    library = vector_library_width()
+    return f"{llvmlite.__version__} {machine.triple} {llvm.get_host_cpu_name()} {features} {effort} {library}"
 
 
 @functools.cache

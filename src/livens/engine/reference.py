@@ -6,8 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-import scipy.sparse.linalg as spl
 
 from livens.engine import newton
 from livens.engine.kernels import floor_function
@@ -69,6 +67,9 @@ class ReferenceSolver:
         residual, jacobian, *turn = (value.full().ravel() for value in e.newton_function(x, z, c))
         if not np.all(np.isfinite(jacobian)):
             return np.full(e.size, np.nan)
+        import scipy.sparse as sp  # it takes long to import, and most runs never need it
+        import scipy.sparse.linalg as spl
+
         matrix = sp.csc_matrix((jacobian, (e.rows, e.columns)), shape=(e.size, e.size))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", spl.MatrixRankWarning)

@@ -14,6 +14,7 @@ from livens import math as m
 from livens.errors import InputError, ModelError
 from livens.expressions.parameters import Namespace, Parameters
 from livens.expressions.probe import Probe
+from livens.expressions.pure import pure_key
 from livens.expressions.read import ModelFunction, Reader
 from livens.models.model import digest_of, serialized
 
@@ -180,12 +181,22 @@ class ElementModel:
 
 #: Types that some system uses, by their content.
 _types: weakref.WeakValueDictionary[str, ElementModel] = weakref.WeakValueDictionary()
+#: Those whose functions say the same whenever they are called, by these functions: they need not be read again.
+_pure_types: weakref.WeakValueDictionary[Any, ElementModel] = weakref.WeakValueDictionary()
 
 
 def read_type(element: Element, shared: Parameters) -> ElementModel:
     """The type of an element: its functions, read with the symbols they name; the one there is, if it has been read."""
-    read = _read(element, shared)
-    return _types.setdefault(read.digest, read)
+    key = pure_key(element.functions)
+    if key is None:
+        read = _read(element, shared)
+        return _types.setdefault(read.digest, read)
+    key = key, len(element.coordinates), element.parameters.shapes, element.quaternions, shared.shapes
+    known = _pure_types.get(key)
+    if known is None:
+        read = _read(element, shared)
+        known = _pure_types[key] = _types.setdefault(read.digest, read)
+    return known
 
 
 def _read(element: Element, shared: Parameters) -> ElementModel:

@@ -15,6 +15,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,11 @@ class Entry:
     source: str
     build: Callable[..., Problem]
 
-    @property
-    def options(self) -> dict[str, Any]:
+    @functools.cached_property
+    def options(self) -> Mapping[str, Any]:
         """What can be changed, with the values it has otherwise."""
-        return {name: p.default for name, p in inspect.signature(self.build).parameters.items()}
+        found = {name: p.default for name, p in inspect.signature(self.build).parameters.items()}
+        return MappingProxyType(found)
 
 
 _entries: dict[str, Entry] = {}
@@ -72,9 +74,10 @@ def all() -> list[Entry]:
 
 def entry(name: str) -> Entry:
     """A ready problem by its name."""
-    if name not in _registry():
+    _discover()
+    if name not in _entries:
         raise InputError(f"unknown problem '{name}'{suggestion(str(name), _registry())}")
-    return _registry()[name]
+    return _entries[name]
 
 
 def load(name: str, *, h: float | None = None, t_end: float | None = None, **options: Any) -> Problem:
@@ -104,7 +107,7 @@ def with_parameters(name: str, changes: Mapping[str, Any]) -> Problem:
     """A ready problem with changed options, and with changed parameters of its model."""
     options, parameters = split(name, changes)
     found = load(name, **options)
-    own = found.system.parameters
+    own = found.system.parameters if parameters else {}
     for parameter in parameters:
         if parameter not in own:
             known = dict.fromkeys([*entry(name).options, *own])

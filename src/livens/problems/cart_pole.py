@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from livens import math as m
 from livens import scaling
@@ -104,6 +103,8 @@ class _Exact:
         falling = self.quarter < after < 3 * self.quarter
         since = 2 * self.quarter - after if falling else after - 4 * self.quarter * (after >= 3 * self.quarter)
         sign = np.sign(since)
+        from scipy.optimize import brentq  # it takes long to import, and few ask for this
+
         u = sign * brentq(lambda u: self._time(u) - abs(since), 0.0, self.top, xtol=1e-15, rtol=1e-15) if since else 0.0
         theta = self.theta(u)
         phi = self.width * np.sinh(u)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from scipy.interpolate import KroghInterpolator
 
 from livens import schemes
 from livens.engine.reference import ReferenceSolver
@@ -127,6 +126,8 @@ def polynomial(t: np.ndarray, values: np.ndarray, slopes: np.ndarray | None = No
     """The polynomial through values, and with these slopes if given, as a function of time."""
     if len(t) == 1:
         return lambda times: np.repeat(values, len(np.atleast_1d(times)), axis=0)
+    from scipy.interpolate import KroghInterpolator  # it takes long to import, and most runs are never asked for this
+
     scale = t[-1] - t[0]  # else the divided differences of many close times overflow
     tau = (t - t[0]) / scale
     if slopes is None:

@@ -43,6 +43,10 @@ class StartMap:
     def back(self, a: np.ndarray, by_k: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Derivatives by what was given and by the parameters, from those by the first state and the parameters."""
         parts = {name: a[self._layout[name]] for name in self._layout.sizes}
+        known = {"q", "v", "p", "x", "supplied_energy", "dissipated_energy", *self._memory}
+        for name in set(parts) - known:
+            if np.any(parts[name]):
+                raise InputError(f"scheme '{self._scheme.name}' starts from {name}, whose derivatives are not known")
         symbols, memory = self._expressions()
         for name in self._memory:
             slopes = ca.Function("memory", symbols, [ca.jacobian(memory[name], symbol) for symbol in symbols])

@@ -8,7 +8,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.optimize import brentq
 
 from livens.engine.compiled import CompiledStep
 from livens.engine.steps import Carry, Steps
@@ -106,6 +105,8 @@ class Watch:
         return sorted(found, key=lambda item: item[1].t)
 
     def _root(self, i: int, t: np.ndarray, state: Callable[[float], dict[str, np.ndarray]], g: np.ndarray) -> float:
+        from scipy.optimize import brentq  # it takes long to import, and most runs have no events
+
         def value(theta: float) -> float:
             if theta in (0.0, 1.0):
                 return float(g[int(theta)])

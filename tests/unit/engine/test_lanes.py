@@ -1,0 +1,114 @@
+"""Native code of any width computes what it computes for one trajectory."""
+
+import subprocess
+import sys
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from livens.engine import native
+from livens.engine.emit import Emitter
+from livens.engine.kernels import simple_kernel
+from livens.engine.newton import call
+from livens.expressions.graph.roundoff import VECTOR_LIBRARY, roundoff_bound, uses_library
+
+
+def wide(function, points, width):
+    """The function at as many points as there are lanes."""
+    x, out = aligned(function.nnz_in(0), width), aligned(function.numel_out(0), width)
+    x[:] = points
+    code = simple_kernel(function, "f", width=width)
+    address = x.ctypes.data
+    _called(code.address, address, address, address, address, out.ctypes.data)
+    return out
+
+
+def _called(*addresses):
+    import numba as nb
+
+    nb.njit(lambda f, a, b, c, d, e: call(f, a, b, c, d, e))(*addresses)
+
+
+def aligned(rows, width):
+    raw = np.zeros(rows * width + 8)
+    return raw[(-raw.ctypes.data // 8) % 8 :][: rows * width].reshape(rows, width)
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_lanes_compute_what_casadi_computes(width):
+    """Arithmetic, comparisons, choices and library functions; NaN stays in its lane."""
+    x = ca.SX.sym("x", 2)
+    a, b = x[0], x[1]
+    terms = [a + b, a / b, ca.sqrt(ca.fabs(a)), ca.sin(a) * ca.exp(b), ca.if_else(a > b, a, -b), ca.fmax(a, b)]
+    terms += [
+        ca.sign(a),
+        a**3,
+        ca.fabs(a) ** 1.5,
+        ca.atan2(a, b),
+        ca.floor(b),
+        ca.logic_and(a > 0, b > 0),
+        ca.fmod(a, b),
+    ]
+    f = ca.Function("f", [x], [ca.densify(ca.vertcat(*terms))])
+    points = np.random.default_rng(width).uniform(-3, 3, (2, width))
+    points[0, 3] = np.nan
+    found = wide(f, points, width)
+    expected = np.array([np.array(f(points[:, lane])).ravel() for lane in range(width)]).T
+    others = [lane for lane in range(width) if lane != 3]
+    np.testing.assert_allclose(found[:, others], expected[:, others], rtol=2e-15, atol=1e-300)
+    assert np.isnan(found[0, 3])
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "exp", "tan", "atan", "tanh"])
+def test_the_library_for_vectors_is_as_good_as_the_bounds_say(name):
+    x = ca.SX.sym("x", 1)
+    f = ca.Function("f", [x], [getattr(ca, name)(x)])
+    assert uses_library(f)
+    points = np.random.default_rng(1).uniform(-10, 10, (1, 16))
+    found, expected = wide(f, points, 16)[0], getattr(np, {"atan": "arctan"}.get(name, name))(points[0])
+    assert np.all(np.abs(found - expected) <= (VECTOR_LIBRARY + 1) * np.spacing(np.abs(expected)))
+    narrow, broad = (roundoff_bound(f, [x], [ca.SX(0)], library) for library in (1, VECTOR_LIBRARY))
+    assert float(ca.evalf(ca.substitute(broad / narrow, x, 0.5))) == VECTOR_LIBRARY
+
+
+def test_code_from_disk_finds_the_library_for_vectors():
+    """In a process that compiles nothing, nobody else would load it."""
+    program = """
+import casadi as ca, numpy as np
+from livens.engine import native
+from livens.engine.kernels import simple_kernel
+from livens.engine.newton import call
+import numba as nb
+x = ca.SX.sym("x")
+code = simple_kernel(ca.Function("f", [x], [ca.cos(x) + 2]), "f", width=8)
+given = np.zeros(24)
+start = given.ctypes.data + (-given.ctypes.data) % 64
+nb.njit(lambda f, a, b: call(f, a, a, a, a, b))(code.address, start, start + 64)
+print(given.max(), native.compilations)
+"""
+    printed = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    ]
+    assert [words[0] for words in printed] == ["3.0", "3.0"] and printed[1][1] == "0"
+
+
+def test_without_a_library_for_vectors_lanes_are_called_one_by_one(monkeypatch):
+    monkeypatch.setattr("livens.engine.emit.vector_library_width", lambda: 1)
+    emitter = Emitter("f", 5, 8)
+    emitter.store(emitter.apply("SIN", emitter.load(0, 0)), 4, 0)
+    text = emitter.text()
+    assert text.count("call double @sin(") == 8 and "_ZGV" not in text
+    assert native.compile_function(text, "f").address
+
+
+def test_a_load_does_not_slip_behind_a_store():
+    """The order of instructions is checked where it is made."""
+    emitter = Emitter("f", 5)
+    old = emitter.load(0, 0)
+    emitter.store(emitter.add(emitter.load(1, 0), emitter.load(1, 0)), 0, 0)
+    emitter.store(old, 4, 0)
+    emitter.anchor(emitter.load(1, 0))
+    with pytest.raises(AssertionError):
+        emitter.text()
