@@ -80,7 +80,7 @@ def recorded(q: Any, t: Any, expressions: Sequence[Any]) -> tuple[list[Entry], l
             raise ModelError(f"a place cannot be computed with '{name}'")
         return put(name, *operands)
 
-    column = ca.densify(ca.vertcat(*(ca.SX(e) for e in expressions))) if expressions else ca.SX(0, 1)
+    column = ca.densify(ca.vertcat(*expressions)) if expressions else ca.SX(0, 1)
     function = ca.Function("places", [q, t], [column])
     lazy = [[("q", i) for i in range(q.numel())], [("t",)]]  # coordinates that nothing needs are no entries
 

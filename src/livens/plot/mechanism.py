@@ -13,7 +13,18 @@ from livens.errors import InputError
 from livens.plot.curves import few_ticks
 from livens.plot.motion import motion
 from livens.plot.outlines import SURROUNDINGS, Outline, extent, outlines, reach
-from livens.plot.style import COLUMN, LEGEND_ROW, caption, equal_height, house_style, legend, legend_rows, new_figure
+from livens.plot.space import azimuth, fill, room
+from livens.plot.style import (
+    COLUMN,
+    LEGEND_ROW,
+    caption,
+    equal_height,
+    house_style,
+    legend,
+    legend_columns,
+    legend_rows,
+    new_figure,
+)
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -52,14 +63,17 @@ def snapshots(result: Result, times: Sequence[float] | None = None, count: int =
             axes.plot(*outline.lines[0][:1, keep].T, "^", color="black", markersize=6, clip_on=False, zorder=5)
         elif outline.kind == "path":
             axes.plot(*outline.lines[0][:, keep].T, color="#999999", linewidth=0.8, zorder=0)
-    axes.margins(0.05)
-    few_ticks(axes)
-    axes.set(xlabel="$x$ (m)", ylabel="$y$ (m)", aspect="equal")
     if flat:
+        axes.margins(0.05)
+        few_ticks(axes)
+        axes.set(xlabel="$x$ (m)", ylabel="$y$ (m)", aspect="equal")
         legend(axes)
     else:
-        axes.set_zlabel("$z$ (m)")
-        axes.legend(loc="upper left", bbox_to_anchor=(0, 1.1), ncols=3)
+        axes.set(xlabel="$x$ (m)", ylabel="$y$ (m)", zlabel="$z$ (m)")
+        axes.view_init(elev=25, azim=azimuth([reach(drawn)]))
+        top = 1 - 0.2 / height
+        figure.legend(loc="upper left", bbox_to_anchor=(0.02, top), ncols=legend_columns(labels), borderpad=0)
+        fill(figure, axes, room(axes), top - LEGEND_ROW * legend_rows(labels) / height)
     caption(figure, result)
     return figure
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from livens.errors import InputError
 from livens.plot import names
 from livens.plot.curves import few_ticks, path
 from livens.plot.motion import motion
+from livens.plot.space import azimuth, fill, room
 from livens.plot.style import (
     COLUMN,
     LEGEND_ROW,
@@ -93,12 +92,12 @@ def _in_space(paths: dict[str, np.ndarray], labels: Sequence[str]) -> Figure:
     placed = {name: np.pad(points, ((0, 0), (0, 3 - points.shape[1]))) for name, points in paths.items()}
     _draw(axes, placed)
     axes.set(xlabel=labels[0], ylabel=labels[1], zlabel=labels[2])
-    axes.view_init(elev=25, azim=_azimuth(list(placed.values())))
+    axes.view_init(elev=25, azim=azimuth(list(placed.values())))
     top = 1 - 0.2 / height
     if len(paths) > 1:
         figure.legend(loc="upper left", bbox_to_anchor=(0.02, top), ncols=legend_columns(list(paths)), borderpad=0)
         top -= LEGEND_ROW * legend_rows(list(paths)) / height
-    _fill(figure, axes, _room(axes), top)
+    fill(figure, axes, room(axes), top)
     return figure
 
 
@@ -107,47 +106,3 @@ def _draw(axes: Any, paths: dict[str, np.ndarray]) -> None:
         path(axes, points, color=colour, linewidth=0.9, label=name)
         axes.plot(*points[:1].T, "o", color=colour, markerfacecolor="white", markersize=4)
         axes.plot(*points[-1:].T, "o", color=colour, markersize=4)
-
-
-def _room(axes: Any) -> np.ndarray:
-    """Walls that do not outshine the paths, with few ticks. Returns the size that gives all axes equal units."""
-    limits = np.array([axes.get_xlim(), axes.get_ylim(), axes.get_zlim()])
-    half = np.ptp(limits, axis=1) / 2
-    half = np.maximum(half, 0.3 * half.max())
-    for axis, middle, reach in zip("xyz", limits.mean(axis=1), half, strict=True):
-        axes.set(**{f"{axis}lim": (middle - reach, middle + reach)})
-        wall = getattr(axes, f"{axis}axis")
-        wall.set_pane_color((1.0, 1.0, 1.0))
-        wall.set_major_locator(MaxNLocator(nbins=max(2, round(4 * reach / half.max())), steps=[1, 2, 5, 10]))
-    axes.tick_params(pad=-1)
-    axes.zaxis.set_rotate_label(False)  # it would stand on its head on the left
-    axes.zaxis.label.set_rotation(90)
-    return half
-
-
-def _fill(figure: Figure, axes: Any, size: np.ndarray, top: float) -> None:
-    """Let the room fill the figure up to `top`: matplotlib's own layouts cut off the labels of such axes."""
-    figure.set_layout_engine("none")
-    corners = np.array(list(itertools.product(axes.get_xlim(), axes.get_ylim(), axes.get_zlim(), [1.0])))
-    zoom, place = 0.8, np.zeros(2)
-    for _ in range(5):  # labels keep their size while the room grows, so the first guess is not quite right
-        axes.set_box_aspect(size, zoom=zoom)
-        axes.set_position((*place, 1.0, top))
-        figure.draw_without_rendering()
-        seen = corners @ axes.get_proj().T
-        walls = axes.transData.transform(seen[:, :2] / seen[:, 3:])
-        labels = [axis.get_tightbbox() for axis in (axes.xaxis, axes.yaxis, axes.zaxis)]
-        outline = np.concatenate([walls, *(box.get_points() for box in labels)])
-        low, high = figure.transFigure.inverted().transform([outline.min(axis=0), outline.max(axis=0)])
-        zoom *= 0.97 * float(min(1 / (high - low)[0], top / (high - low)[1]))
-        place += (np.array([1.0, top]) - low - high) / 2
-
-
-def _azimuth(paths: list[np.ndarray]) -> float:
-    """The side that shows more of the paths: one that runs towards the eye cannot be seen."""
-
-    def width(azimuth: float) -> float:
-        across = np.array([-np.sin(np.radians(azimuth)), np.cos(np.radians(azimuth))])
-        return float(np.ptp(np.concatenate(paths)[:, :2] @ across))
-
-    return max((-60.0, 30.0), key=width)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from livens.errors import InputError
@@ -57,9 +57,11 @@ class _Painter:
         for outline, colour in zip(self.drawn[row], self.colours, strict=True):
             self._shape(axes, outline, keep, colour)
         for axis, middle, half in zip("xyz"[keep], self.middle, self.half, strict=False):
-            room = half if self.flat else self.half.max()
-            axes.set(**{f"{axis}lim": (middle - room, middle + room)})
-        axes.set_aspect("equal")
+            axes.set(**{f"{axis}lim": (middle - half, middle + half)})
+        if self.flat:
+            axes.set_aspect("equal")
+        else:
+            axes.set_box_aspect(tuple(self.half), zoom=1.1)  # it would change an array
         axes.set_axis_off()
         axes.set_title(f"$t$ = {self.few.t[row]:.3g} s", loc="left")
 
@@ -97,14 +99,17 @@ def _images(result: Result, frames: int, dpi: int) -> Any:
     painter = _Painter(result, frames)
     wide, tall = painter.shape
     figure = new_figure(4.0 * wide + 0.4, 4.0 * tall + 0.4)
+    figure.set_layout_engine("none")  # to lay out every frame anew takes longer than to draw it
+    figure.set_dpi(dpi)
+    canvas: Any = FigureCanvasAgg(figure)
     axes = painter.axes(figure, 111)
+    axes.set_position((0.02, 0.02, 0.96, 0.9))
     for row in range(len(painter.few.t)):
         painter.paint(axes, row)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="rgba", dpi=dpi)
-        width, height = (int(x) for x in np.floor(figure.get_size_inches() * dpi))
-        image = np.frombuffer(buffer.getvalue(), dtype=np.uint8).reshape(height, width, 4)
-        yield image[: height // 2 * 2, : width // 2 * 2, :3]
+        canvas.draw()
+        image = np.asarray(canvas.buffer_rgba())
+        height, width, _ = image.shape
+        yield np.array(image[: height // 2 * 2, : width // 2 * 2, :3])
 
 
 def _rate(fps: float) -> float:
@@ -119,7 +124,7 @@ def gif(result: Result, path: Path, frames: int, fps: float = 25) -> Path:
     from PIL import Image  # matplotlib brings it
 
     duration = 1000 / _rate(fps)
-    images = [Image.fromarray(np.ascontiguousarray(image)).quantize(64) for image in _images(result, frames, 100)]
+    images = [Image.fromarray(image).quantize(64) for image in _images(result, frames, 100)]
     try:
         images[0].save(path, save_all=True, append_images=images[1:], duration=duration, loop=0)
     except OSError as error:
@@ -135,7 +140,7 @@ def mp4(result: Result, path: Path, frames: int, fps: float = 25) -> Path:
     except ImportError:
         raise InputError("an mp4 needs the extra 'animation': pip install 'livens[animation]'") from None
     rate = _rate(fps)
-    images = [np.ascontiguousarray(image) for image in _images(result, frames, 150)]
+    images = list(_images(result, frames, 150))
     height, width, _ = images[0].shape
     command = [
         imageio_ffmpeg.get_ffmpeg_exe(),
