@@ -58,9 +58,19 @@ def run(
     progress = False if quiet or as_json else None
     if resume:
         fixed = {
-            "--scheme": scheme, "--h": h, "--set": set_, "--out": out, "--store": store, "--tolerance": tolerance,
-            "--smallest": smallest, "--largest": largest,
-        }  # fmt: skip
+            "--scheme": scheme,
+            "--h": h,
+            "--set": set_,
+            "--out": out,
+            "--store": store,
+            "--tolerance": tolerance,
+            "--smallest": smallest,
+            "--largest": largest,
+            "--every": every,
+            "--tier": tier,
+            "--compress": compress or None,
+            "--force": force or None,
+        }
         for name, value in fixed.items():
             if value is not None:
                 raise InputError(f"--resume goes on with the run as it is in the file; {name} cannot be changed")

@@ -104,7 +104,7 @@ def _record(file: h5py.File) -> tuple[Record, int]:
     stored = file["checkpoint"]
     content = json.loads(stored["record"][:].tobytes())
     facts = content["facts"]
-    for name in ("coordinates", "constraint_names", "dropped", "stored", "algebraic"):
+    for name in ("coordinates", "constraint_names", "dropped", "stored", "algebraic", "events"):
         facts[name] = tuple(facts.get(name, ()))
     arrays = {name: data[()] for name, data in stored.items() if name != "record"}
     if checksum({name: np.asarray(value) for name, value in arrays.items()}) != content["checksum"]:

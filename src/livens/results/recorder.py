@@ -51,6 +51,7 @@ class Recorder:
         self._used = 0
         self._expected = expected
         self._tail: Rows | None = None
+        self._beyond = 0  # rows that were stored and are not regular: a longer run leaves them out
         self._file = file
         self._next_commit = 0.0
 
@@ -70,14 +71,14 @@ class Recorder:
             self._step += steps.taken
         else:
             if self._every == 1:
-                self._store_tail()
+                self._beyond += self._store_tail() + steps.taken - 1
                 self._store({name: array[:-1] for name, array in rows.items()}, steps.taken - 1)
             self._tail = {name: array[-1:].copy() for name, array in rows.items()}
 
     def keep_tail(self) -> None:
-        """What was the last row counts as a regular one from now on: the run may go on from there."""
-        if self._store_tail():
-            self.regular_rows += 1
+        """All rows up to the last one count as regular from now on: the run may go on from there."""
+        self.regular_rows += self._beyond + self._store_tail()
+        self._beyond = 0
 
     def state(self) -> dict[str, Any]:
         return {"rows": self.regular_rows, "step": self._step}

@@ -99,7 +99,7 @@ class Extremes:
 
     def state(self) -> dict[str, Any]:
         first = self._first if self._first is not None else np.zeros(0)
-        return {"first": first, "last": float(self._last[0]), "largest": self._largest}
+        return {"first": first, "last": float(self._last[0]), "largest": self._largest.copy()}
 
     def restore(self, stored: dict[str, Any]) -> None:
         self._first = np.array(stored["first"])

@@ -87,7 +87,7 @@ class Prepared:
         project: bool | None = None,
         store: str | Sequence[str] | None = None,
         control: StepControl | None = None,
-        events: Sequence[Event] = (),
+        events: Sequence[Event] | None = (),
         out: str | Path | None = None,
         force: bool = False,
         progress: bool | None = None,
