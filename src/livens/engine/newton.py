@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from livens.engine.jit import jit
 
 #: How a step, or a call of `livens.engine.loop.advance`, ended.
 DONE, FAILED, REPIVOT, REACHED = 0, 1, 2, 3
@@ -75,7 +76,7 @@ def call(typingctx: Any, address: Any, x: Any, z: Any, c: Any, r: Any, out: Any)
 
 
 # -- predictors -------------------------------------------------------------------------------------------------------
-@nb.njit(cache=True, nogil=True)
+@jit
 def extrapolate(X: np.ndarray, s: int, x: np.ndarray, kinds: np.ndarray) -> bool:
     """The unknowns of the next step from those of the last five: exact for cubics and for alternating signs.
 
@@ -95,7 +96,7 @@ def extrapolate(X: np.ndarray, s: int, x: np.ndarray, kinds: np.ndarray) -> bool
     return smooth
 
 
-@nb.njit(cache=True, nogil=True)
+@jit
 def extrapolate_onward(onward: int, X: np.ndarray, s: int, x: np.ndarray, z: int, c: int, work: np.ndarray) -> bool:
     """As `extrapolate`, where a scheme knows more: A x of its unknowns x are carried on to the next step.
 
@@ -114,7 +115,7 @@ def extrapolate_onward(onward: int, X: np.ndarray, s: int, x: np.ndarray, z: int
 
 
 # -- the residual test ------------------------------------------------------------------------------------------------
-@nb.njit(cache=True, nogil=True)
+@jit
 def scaled(r: np.ndarray, scale: np.ndarray) -> float:
     """The largest residual in units of its round-off bound: 1 and below is zero. NaN if any of them is NaN."""
     worst, total = 0.0, 0.0
@@ -126,7 +127,7 @@ def scaled(r: np.ndarray, scale: np.ndarray) -> float:
     return worst if total == total else total
 
 
-@nb.njit(cache=True, nogil=True)
+@jit
 def settled(worst: float, last: float, before: float, iteration: int) -> bool:
     """Whether a scaled residual is round-off and nothing else; `last` and `before` are those of the corrections before.
 
@@ -141,7 +142,7 @@ def settled(worst: float, last: float, before: float, iteration: int) -> bool:
     return iteration == 1 or worst <= SMALL or worst > 0.25 * last or quadratic
 
 
-@nb.njit(cache=True, nogil=True)
+@jit
 def shaken(residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> bool:
     """Whether the residual r at x is within its bound plus what the curvature makes of the last correction."""
     forth, back, there = np.empty_like(r), np.empty_like(r), np.empty_like(x)
@@ -156,7 +157,7 @@ def shaken(residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.n
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@jit
 def solve_step(
     kernels: Kernels, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray, slow: int
 ) -> tuple[int, int]:
