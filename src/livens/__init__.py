@@ -17,12 +17,10 @@ A model is written once, as energies and constraints in plain Python::
 
 from __future__ import annotations
 
-import _signal  # `signal` would import more than there is time for
+import _signal  # type: ignore[import-not-found]  # `signal` would import more than there is time for
 import sys
 
-if getattr(sys, "orig_argv", [])[1:3] == ["-m", "livens"] or (
-    sys.argv[:1] and sys.argv[0].endswith(("/livens", "\\livens"))
-):
+if sys.argv and sys.argv[0].endswith(("/livens", "\\livens", "livens.exe")):
     # The command `livens` is starting: Ctrl-C has nothing to tear apart yet, and ends it without a traceback. Until the
     # command itself sees to Ctrl-C, what is imported must not be left halfway.
     def _leave(number: int, frame: object) -> None:

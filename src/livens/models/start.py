@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from livens.errors import InputError
-from livens.expressions.numbers import vector
+from livens.expressions.numbers import one_of, vector
 from livens.models.model import InitialState
 from livens.models.summed import Dynamics, dynamics
 from livens.models.system import System
@@ -36,8 +36,7 @@ def initial_state(
     `project` moves them to the nearest consistent state instead of refusing them. `redundant` says what to do with
     constraints that follow from others: "error" or "remove".
     """
-    if redundant not in ("error", "remove"):
-        raise InputError(f"redundant must be 'error' or 'remove', got {redundant!r}")
+    one_of("redundant", redundant, ("error", "remove"))
     q, v = (vector(name, value, system.coordinates, "coordinate") for name, value in (("q0", q0), ("v0", v0)))
     d = dynamics(system)
     regular = _regular_start(system, d, q, v, t0, k)

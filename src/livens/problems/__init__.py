@@ -72,7 +72,7 @@ def all() -> list[Entry]:
 
 def entry(name: str) -> Entry:
     """A ready problem by its name."""
-    if name not in _registry():
+    if not isinstance(name, str) or name not in _registry():
         raise InputError(f"unknown problem '{name}'{suggestion(str(name), _registry())}")
     return _registry()[name]
 

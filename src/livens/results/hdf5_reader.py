@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 
 from livens.errors import InputError
+from livens.expressions.numbers import path_of
 from livens.expressions.variables import VARIABLES
 from livens.models.model import Model
 from livens.results import checksums, inspection
@@ -45,7 +46,9 @@ def load(path: str | Path, system: Model | None = None) -> Result:
 
     The file of a run that is still going, or was killed, gives what it holds so far.
     """
-    path = Path(path)
+    path = path_of("the path of a run", path)
+    if system is not None and not isinstance(system, Model):
+        raise InputError(f"system must be the model of the run, got {system!r}")
     record, rows = _patiently(path, _record)
     if system is not None and (
         system.coordinates != record.facts.coordinates or system.constraint_names != record.facts.constraint_names

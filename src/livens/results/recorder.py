@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.engine.steps import Carry, Steps
+from livens.errors import InputError
 from livens.expressions.layout import Layout
 from livens.expressions.variables import VARIABLES
 from livens.models.model import Model
@@ -123,7 +124,13 @@ class Recorder:
         size = max(needed, 2 * self._used, _ROWS if self._file else self._expected)
         shapes = {name: (size, self._width) if name == _STATE else (size,) for name in self._kept}
         kinds = {"newton_iterations": np.int64}
-        room: Rows = {name: np.empty(shape, dtype=kinds.get(name, float)) for name, shape in shapes.items()}
+        try:
+            room: Rows = {name: np.empty(shape, dtype=kinds.get(name, float)) for name, shape in shapes.items()}
+        except (MemoryError, ValueError, OverflowError):
+            raise InputError(
+                f"there is no room in memory for {size} rows: store fewer (every=1000), write them to a file (out=...) "
+                "or take larger steps"
+            ) from None
         for name, old in self._room.items():
             room[name][: self._used] = old[: self._used]
         self._room = room

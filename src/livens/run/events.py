@@ -43,7 +43,9 @@ class Event:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(f"an event needs a function of the state, got {self.function!r}")
-        if self.direction not in (-1, 0, 1):
+        if not isinstance(self.name, str):
+            raise InputError(f"the name of an event must be a text, got {self.name!r}")
+        if not isinstance(self.direction, (int, float, np.integer)) or self.direction not in (-1, 0, 1):
             raise InputError(f"direction of an event must be -1, 0 or 1, got {self.direction!r}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from livens.engine.compiled import CompiledStep, compiled_step
 from livens.errors import InputError
-from livens.expressions.numbers import number
+from livens.expressions.numbers import number, path_of
 from livens.models.model import InitialState, Model
 from livens.models.problem import Problem
 from livens.results.hdf5_reader import load
@@ -133,7 +133,7 @@ def carried_out(
     facts.made = lambda: made(plan)  # type: ignore[assignment]  # it takes longer than a short run
     file = None
     if out is not None:
-        file = RunFile.create(Path(out), facts, rows=rows, force=force)
+        file = RunFile.create(path_of("out", out), facts, rows=rows, force=force)
     recorder = Recorder(facts, compiled.layout, file, expected=rows)
     try:
         run = Run(plan, compiled, facts, recorder, initial=initial, events=events or (), progress=progress)
@@ -164,6 +164,7 @@ def resume(
     added; with ``events=()`` nothing is looked for any more.
     """
     begun = time.perf_counter()
+    path = path_of("the path of a run", path)
     earlier = load(path, system=system)
     facts = earlier.facts
     t_end = None if t_end is None else number("t_end", t_end)
