@@ -21,7 +21,7 @@ def test_strange_files(tmp_path):
         lv.load(tmp_path / "other.h5")
     with h5py.File(tmp_path / "other.h5", "r+") as file:
         file.attrs["format"] = "livens-run-99"
-    with pytest.raises(lv.InputError, match="'livens-run-99', not 'livens-run-3'"):
+    with pytest.raises(lv.InputError, match="'livens-run-99', not 'livens-run-4'"):
         lv.load(tmp_path / "other.h5")
 
 

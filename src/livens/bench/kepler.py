@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import numba as nb
 import numpy as np
 from scipy.integrate import solve_ivp
 
@@ -13,6 +12,7 @@ from livens.bench.case import Say
 from livens.bench.ours import Best
 from livens.bench.report import Goal, Line, Report
 from livens.engine.compiled import compiled_step
+from livens.engine.jit import jit
 from livens.engine.loop import Policy, flow
 from livens.engine.steps import Carry
 from livens.problems import load
@@ -20,7 +20,7 @@ from livens.problems import load
 _STEPS, _STEP, _REPEATS = 4096, 1e-3, 200
 
 
-@nb.njit(cache=True)
+@jit
 def plain_loop(q: np.ndarray, p: np.ndarray, h: float, steps: int, out: np.ndarray) -> None:
     """The same scheme as one writes it by hand, every step stored."""
     x, y, u, v = q[0], q[1], p[0], p[1]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,13 +74,18 @@ def run(
             "--tolerance": tolerance,
             "--smallest": smallest,
             "--largest": largest,
+            "--every": every,
+            "--tier": tier,
+            "--compress": compress or None,
+            "--force": force or None,
         }
         for name, value in fixed.items():
             if value is not None:
                 raise InputError(f"--resume goes on with the run as it is in the file; {name} cannot be changed")
-        result = uninterrupted(lambda: lv.resume(problem, t_end=t_end, progress=progress))
+        go_on = lv.resume  # imported here, where Ctrl-C has nothing to tear apart
+        result = uninterrupted(lambda: go_on(problem, t_end=t_end, progress=progress))
     else:
-        loaded, options = what_to_run(problem, settings(set_ or []))
+        loaded, options = what_to_run(problem, settings(set_ or []), given={"out"} if out is not None else ())
         if out is None and "out" not in options and not as_json:
             out = Path(f"{Path(problem).stem}.h5")
         given = dict(scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, out=out, force=force, store=store)
@@ -89,7 +97,8 @@ def run(
         }
         options |= {"control": lv.StepControl(**control)} if control else {}
         options |= {name: value for name, value in given.items() if value is not None}
-        result = uninterrupted(lambda: lv.simulate(loaded, progress=progress, **options))
+        simulate = lv.simulate
+        result = uninterrupted(lambda: simulate(loaded, progress=progress, **options))
     if as_json:
         typer.echo(json.dumps(as_object(result, accuracy)))
     elif not quiet:
@@ -98,7 +107,7 @@ def run(
         print_report(result, accuracy=accuracy)
 
 
-def what_to_run(name: str, changes: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+def what_to_run(name: str, changes: dict[str, Any], given: Collection[str] = ()) -> tuple[Problem, dict[str, Any]]:
     """A problem by its name, or that of a scenario file with what the file says about the run."""
     import livens as lv
     from livens.cli.init import SUFFIXES
@@ -106,7 +115,7 @@ def what_to_run(name: str, changes: dict[str, Any]) -> tuple[Problem, dict[str, 
     if not name.lower().endswith(SUFFIXES):
         return lv.problems.with_parameters(name, changes), {}
     scenario = lv.scenario.load(name).changed(changes)
-    return scenario.problem(), scenario.settings
+    return scenario.problem(), scenario.settings_besides(given)
 
 
 def uninterrupted(job: Callable[[], Result]) -> Result:
@@ -114,11 +123,26 @@ def uninterrupted(job: Callable[[], Result]) -> Result:
     from livens.errors import Interrupted
 
     try:
-        return job()
-    except Interrupted as stop:
+        with ctrl_c_as_usual():
+            return job()
+    except KeyboardInterrupt as early:
+        stop = early if isinstance(early, Interrupted) else Interrupted("stopped by the user")
         kept = f"; go on with: livens run {stop.result.path} --resume" if stop.result and stop.result.path else ""
         typer.echo(f"livens: {stop}{kept}", err=True)
         raise typer.Exit(130) from None
+
+
+@contextlib.contextmanager
+def ctrl_c_as_usual() -> Iterator[None]:
+    """Meanwhile there is something to lose: Ctrl-C is an exception, and not the end at once as before and after."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def settings(items: list[str]) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def problem_of(name: str, set_: list[str] | None) -> Problem:
     """A problem by its name or from a scenario file, with consistent initial values if the file asks for them."""
     from livens.cli.run import settings, what_to_run
 
-    problem, options = what_to_run(name, settings(set_ or []))
+    problem, options = what_to_run(name, settings(set_ or []), given={"out"})
     if options.get("project"):
         system = problem.system
         given = {"q0": problem.q0, "v0": problem.v0}  # a scenario describes a mechanical system
@@ -184,8 +184,11 @@ def _progress(as_json: bool, quiet: bool) -> bool | None:
 
 def uninterrupted(job: Callable[[], T]) -> T:
     """Do a job; Ctrl-C ends the command with exit code 130."""
+    from livens.cli.run import ctrl_c_as_usual
+
     try:
-        return job()
+        with ctrl_c_as_usual():
+            return job()
     except KeyboardInterrupt:
         typer.echo("livens: stopped by the user", err=True)
         raise typer.Exit(130) from None

@@ -61,7 +61,7 @@ def sweep(
     from livens.analysis.study.sweep import sweep as study_of
     from livens.analysis.study.table import check_target
     from livens.cli.init import SUFFIXES
-    from livens.cli.run import settings
+    from livens.cli.run import ctrl_c_as_usual, settings
     from livens.errors import InputError
 
     varied = dict(values(text) for text in vary)
@@ -80,7 +80,8 @@ def sweep(
         from_scenario(problem)  # what is wrong with the file is said once, and at once
     build = functools.partial(from_scenario, problem) if scenario else problem
     progress = False if quiet or as_json else None
-    study = study_of(build, varied, fixed, final=final, workers=workers, progress=progress)
+    with ctrl_c_as_usual():
+        study = study_of(build, varied, fixed, final=final, workers=workers, progress=progress)
     if out is not None:
         study.save(out, force=force)
     if as_json:

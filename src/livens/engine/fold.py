@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from livens.engine.jit import jit
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+
+@jit
 def fold(
     table: np.ndarray,
     exchanged: np.ndarray,

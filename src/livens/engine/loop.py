@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from livens.engine.jit import jit
 from livens.engine.newton import (
     DONE,
     FAILED,
@@ -71,7 +71,7 @@ def flow(h: float) -> np.ndarray:
     return np.array([(h, 0.0, 0.0, 0.0, 0.0)], dtype=FLOW)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@jit
 def _error_norm(kernels: Kernels, control: Control, w: Workspace, s: int, x: np.ndarray) -> float:
     """The largest estimated error of step s in units of what is tolerated; 0 without an estimate, NaN stays."""
     half, norm = w.estimate.size // 2, 0.0
@@ -86,7 +86,7 @@ def _error_norm(kernels: Kernels, control: Control, w: Workspace, s: int, x: np.
     return norm
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@jit
 def _controlled_step(
     kernels: Kernels, policy: Policy, control: Control, going: np.ndarray, w: Workspace, s: int, slow: int
 ) -> tuple[int, int, bool]:
@@ -141,7 +141,7 @@ def _controlled_step(
     return DONE, count, final
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@jit
 def advance(
     kernels: Kernels,
     policy: Policy,
@@ -209,7 +209,7 @@ def advance(
     return DONE, steps
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@jit
 def tabulate(kernel: int, X: np.ndarray, Z: np.ndarray, c: np.ndarray, t: np.ndarray, out: np.ndarray) -> None:
     """Evaluate a kernel at every row of (X, Z, t)."""
     for s in range(Z.shape[0]):

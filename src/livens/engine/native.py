@@ -5,8 +5,6 @@ from __future__ import annotations
 import collections
 import functools
 import hashlib
-import os
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable
@@ -14,6 +12,8 @@ from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
+
+from livens.engine import cache
 
 #: How many functions were compiled in this process (not taken from the disk cache); tests count with it.
 compilations = 0
@@ -25,13 +25,9 @@ _RECENT = 128
 _lock = threading.RLock()
 
 
-def cache_directory() -> Path:
-    """Where compiled kernels are kept: $LIVENS_CACHE_DIR, else the user's cache folder."""
-    own = os.environ.get("LIVENS_CACHE_DIR")
-    if own:
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "livens"
+def cache_directory() -> Path | None:
+    """Where the user wants compiled kernels to be kept: $LIVENS_CACHE_DIR, else the user's cache folder."""
+    return cache.wanted()
 
 
 @functools.cache
@@ -74,34 +70,16 @@ def vector_library_width() -> int:
 
 def _object_code(key: str, text: Callable[[], str], effort: int) -> bytes:
     global compilations
-    path = cache_directory() / key[:2] / f"{key}.o"
-    try:
-        stored = path.read_bytes()
-        if hashlib.sha256(stored[32:]).digest() == stored[:32]:  # a torn write or a damaged disk must not crash us
-            return stored[32:]
-    except OSError:
-        pass  # not there yet, or the folder cannot be read: compile
+    stored = cache.read(key)
+    if stored is not None:
+        return stored
     module = llvm.parse_assembly(text())
     machine = _machine(effort)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     code: bytes = machine.emit_object(module)
     compilations += 1
-    _write_atomically(path, hashlib.sha256(code).digest() + code)
+    cache.write(key, code)
     return code
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(name).replace(path)
-        except OSError:
-            Path(name).unlink()
-    except OSError:
-        return  # the cache is a convenience: a full or read-only disk must not stop a run
 
 
 class Code:

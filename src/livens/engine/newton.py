@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from livens.engine.jit import jit
 
 # Functions are compiled with NumPy's rules for division by zero: infinities and NaN are seen by the residual test, and
 # an exception from compiled code would lose the run.
@@ -79,7 +80,7 @@ def call(typingctx: Any, address: Any, x: Any, z: Any, c: Any, r: Any, out: Any)
 
 
 # -- predictors -------------------------------------------------------------------------------------------------------
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@jit
 def extrapolate(X: np.ndarray, s: int, x: np.ndarray, kinds: np.ndarray) -> bool:
     """The unknowns of the next step from those of the last five: exact for cubics and for alternating signs.
 
@@ -100,7 +101,7 @@ def extrapolate(X: np.ndarray, s: int, x: np.ndarray, kinds: np.ndarray) -> bool
 
 
 # -- the residual test ------------------------------------------------------------------------------------------------
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@jit
 def scaled(r: np.ndarray, scale: np.ndarray) -> float:
     """The largest residual in units of its round-off bound: 1 and below is zero. NaN if any of them is NaN."""
     worst, total = 0.0, 0.0
@@ -112,7 +113,7 @@ def scaled(r: np.ndarray, scale: np.ndarray) -> float:
     return worst if total == total else total
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@jit
 def at_the_floor(worst: float, last: float, before: float, iteration: int) -> bool:
     """Whether a scaled residual is round-off and nothing else; `last` and `before` are those of the corrections before.
 
@@ -127,7 +128,7 @@ def at_the_floor(worst: float, last: float, before: float, iteration: int) -> bo
     return iteration == 1 or worst <= SMALL or worst > 0.25 * last or quadratic
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@jit
 def curvature_explains(
     residual: int, x: np.ndarray, z: int, c: int, r: np.ndarray, dx: np.ndarray, scale: np.ndarray
 ) -> bool:
@@ -144,7 +145,7 @@ def curvature_explains(
     return True
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@jit
 def solve_step(
     kernels: Kernels,
     x: np.ndarray,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from livens.errors import InputError
 
+#: More than this many coordinates are a slip of the pen.
+_MOST = 10_000_000
 #: Names in one text or in a list, or how many there are.
 Names = str | int | Sequence[str]
 
@@ -21,6 +23,8 @@ def names_of(what: str, given: Names, prefix: str, one: str = "") -> tuple[str, 
     if isinstance(given, bool) or not isinstance(given, (str, int, list, tuple)):
         raise InputError(f"{what} must be names or a number, got {given!r}")
     if isinstance(given, int):
+        if not 0 <= given <= _MOST:
+            raise InputError(f"{what}: their number must be between 0 and {_MOST}")
         return tuple(f"{prefix}{i}" for i in range(given))
     names = words(given)
     if len(set(names)) < len(names):

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,28 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
         bound = "" if most is None else f" (and at most {_power_of_two(most)})"
         raise InputError(f"{name} must be a whole number of at least {least}{bound}, got {value!r}")
     return int(value)
+
+
+def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
+    """One of some words.
+
+    >>> one_of("tier", "fused", ["fused", "reference"])
+    'fused'
+    """
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} must be {' or '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def path_of(name: str, value: Any) -> Path:
+    """The name of a file, as text or as a path.
+
+    >>> path_of("out", "run.h5").name
+    'run.h5'
+    """
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str) or not os.fspath(value):
+        raise InputError(f"{name} must be the name of a file, got {value!r}")
+    return Path(os.fspath(value))
 
 
 def vector(name: str, value: Any, names: Sequence[str], of: str = "") -> np.ndarray:

@@ -61,6 +61,8 @@ class Parameters:
         self.values: dict[str, np.ndarray] = {}
         #: Those that follow a parameter of another element.
         self.ties: dict[str, SameAs] = {}
+        if values is not None and not isinstance(values, Mapping):
+            raise InputError(f"parameters must map names to values, got {values!r}")
         for name, value in (values or {}).items():
             if not str(name).isidentifier():
                 raise InputError(f"parameter name {name!r} must be a Python identifier")

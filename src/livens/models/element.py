@@ -101,6 +101,8 @@ class Element:
         }
         self.parameters = Parameters(parameters)
         self.name = name
+        if constraint_names is not None and not isinstance(constraint_names, (str, list, tuple)):
+            raise ModelError(f"constraint_names must be a list of names, got {constraint_names!r}")
         if look is not None and not callable(look):
             raise ModelError(f"look must be a function of q, t, k that returns shapes, got {look!r}")
         self.look = look
@@ -247,8 +249,10 @@ def resolve(coordinates: Sequence[int | str], names: Sequence[str] | Mapping[str
     """Names or indices of coordinates as indices, among all `names` (or their indices by name)."""
     position = names if isinstance(names, Mapping) else {name: i for i, name in enumerate(names)}
     indices = []
+    if not isinstance(coordinates, (list, tuple, range)):
+        raise InputError(f"{where} must be a list of coordinates, got {coordinates!r}")
     for c in coordinates:
-        index = position.get(c) if isinstance(c, str) else int(c)
+        index = position.get(c) if isinstance(c, str) else int(c) if hasattr(c, "__index__") else None
         if index is None or not 0 <= index < len(names):
             raise InputError(f"{where} acts on the coordinate {c!r}, which the system does not have")
         indices.append(index)

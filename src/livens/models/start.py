@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from livens.errors import InputError
-from livens.expressions.numbers import vector
+from livens.expressions.numbers import one_of, vector
 from livens.models.model import InitialState
 from livens.models.redundancy import redundant_constraints
 from livens.models.summed import Dynamics, dynamics
@@ -38,8 +38,7 @@ def initial_state(
     `project` moves them to the nearest consistent state instead of refusing them. `redundant` says what to do with
     constraints that follow from others: "error", "remove" or "auto", which looks for them a step away from the start.
     """
-    if redundant not in ("error", "remove", "auto"):
-        raise InputError(f"redundant must be 'error', 'remove' or 'auto', got {redundant!r}")
+    one_of("redundant", redundant, ("error", "remove", "auto"))
     q, v = (vector(name, value, system.coordinates, "coordinate") for name, value in (("q0", q0), ("v0", v0)))
     d = dynamics(system)
     regular = _regular_start(system, d, q, v, t0, k)

@@ -88,6 +88,10 @@ class System(Model):
             dissipation=dissipation,
             forces=forces,
         )
+        if quaternions is not None and not isinstance(quaternions, (list, tuple)):
+            raise ModelError(f"quaternions must be a list of four coordinates each, got {quaternions!r}")
+        if elements is not None and not isinstance(elements, (list, tuple)):
+            raise ModelError(f"elements must be a list of elements, got {elements!r}")
         if elements is None:
             fours = [resolve(four, self.coordinates, "a quaternion") for four in quaternions or ()]
             given: dict[str, Any] = dict(constraint_names=constraint_names, quaternions=fours, look=look)
@@ -112,6 +116,8 @@ class System(Model):
         self.quaternions = self._quaternions(quaternions)
         #: Which of the constraints is that of unit length, for each quaternion.
         self.quaternion_constraints = self._unit_lengths()
+        if symmetries is not None and not isinstance(symmetries, Mapping):
+            raise ModelError(f"symmetries must map names to functions, got {symmetries!r}")
         self.frames = frames_of(self) if frames else ()
         #: What results show by name beside coordinates.
         self.quantities: dict[str, Quantity] = {}

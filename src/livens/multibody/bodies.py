@@ -10,7 +10,7 @@ import numpy as np
 from livens import math as m
 from livens import rotations as rot
 from livens.errors import InputError
-from livens.expressions.numbers import array, positive
+from livens.expressions.numbers import array, positive, whole_number
 from livens.models.element import Element, through
 from livens.models.scene import listed
 from livens.models.shapes import Shape
@@ -38,6 +38,8 @@ class Body(Element):
         usual_look: Callable[[Any], Sequence[Shape]] | None = None,
         **functions: Any,
     ) -> None:
+        if not isinstance(placement, Placement):
+            raise InputError(f"the placement of body '{name}' must be one of livens.bodies, got {placement!r}")
         drawn = usual_look
         if look is not None:
             given = listed(look, f" of '{name}'")
@@ -73,13 +75,33 @@ class Body(Element):
         return q, self.placement.rates(q, still if velocity is None else np.asarray(velocity, dtype=float), omega)
 
 
+def a_body(what: str, given: Any) -> Body:
+    """A body, or a sentence that says what was given instead."""
+    if not isinstance(given, Body):
+        raise InputError(f"{what} needs a body, got {given!r}")
+    return given
+
+
+def all_bodies(given: Any) -> Sequence[Body]:
+    """A list of at least one body."""
+    if not isinstance(given, (list, tuple)) or not given:
+        raise InputError(f"bodies must be a list of bodies, got {given!r}")
+    return [a_body("every entry of a list of bodies", one) for one in given]
+
+
+def _inertia(name: str, given: Any) -> Inertia:
+    if not isinstance(given, Inertia):
+        raise InputError(f"the inertia of body '{name}' must be a livens.bodies.Inertia, got {given!r}")
+    return given
+
+
 def coordinates(bodies: Sequence[Body]) -> list[str]:
     """The coordinates of a system of bodies, one body after the other.
 
     >>> coordinates([particle("a", 1.0), particle("b", 1.0, dimension=2)])
     ['a.x', 'a.y', 'a.z', 'b.x', 'b.y']
     """
-    return [str(name) for body in bodies for name in body.coordinates]
+    return [str(name) for body in all_bodies(bodies) for name in body.coordinates]
 
 
 # -- quaternions ------------------------------------------------------------------------------------------------------
@@ -110,6 +132,7 @@ def rotation_body(name: str, inertia: Inertia, look: Any = None) -> Body:
     >>> rotation_body("top", Inertia(1.0, [1, 1, 1], centre=[0, 0, 2])).parameters.values["inertia"].tolist()
     [[5.0, 0.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 1.0]]
     """
+    inertia = _inertia(name, inertia)
     return Body(
         name,
         Quaternion(fixed=True),
@@ -140,6 +163,7 @@ def quaternion_body(name: str, inertia: Inertia, equivariant: bool = True, look:
     >>> quaternion_body("bar", Inertia(1.0, [1, 1, 1])).coordinates
     ('bar.x', 'bar.y', 'bar.z', 'bar.q0', 'bar.q1', 'bar.q2', 'bar.q3')
     """
+    inertia = _inertia(name, inertia)
     return Body(
         name,
         Quaternion(),
@@ -176,6 +200,7 @@ def director_body(name: str, inertia: Inertia, look: Any = None) -> Body:
     >>> len(director_body("bar", Inertia(1.0, [1, 1, 1])).coordinates)
     12
     """
+    inertia = _inertia(name, inertia)
     return Body(
         name,
         Directors(3, 3),
@@ -239,6 +264,7 @@ def particle(name: str, mass: float, dimension: int = 3, look: Any = None) -> Bo
     >>> particle("a", 2.0).coordinates
     ('a.x', 'a.y', 'a.z')
     """
+    dimension = whole_number(f"{name}: the dimension", dimension, least=1, most=3)
     mass, origin = positive(f"{name}: the mass", mass), np.zeros(dimension)
     return Body(
         name,
@@ -258,12 +284,16 @@ def particle(name: str, mass: float, dimension: int = 3, look: Any = None) -> Bo
 class Point:
     """A point of a body, or of space: what a joint, a spring or a force is attached to.
 
-    The reference point of a body that translates moves like a particle: then only its position takes part, unless the
-    `whole` body is asked for.
+    A body alone stands for its centre of mass. The reference point of a body that translates moves like a particle:
+    then only its position takes part, unless the `whole` body is asked for.
     """
 
     def __init__(self, given: Any, whole: bool = False) -> None:
+        if isinstance(given, Body):
+            given = given, given.centre
         if isinstance(given, tuple) and given and isinstance(given[0], Body):
+            if len(given) != 2:
+                raise InputError(f"a point of '{given[0].name}' is (body, X), got {len(given)} entries")
             body, X = given
             d = body.placement.dimension
             X = array(f"a point of '{body.name}'", X, (d,))

@@ -12,7 +12,7 @@ from livens.expressions.numbers import not_negative
 from livens.expressions.read import ModelFunction
 from livens.models.element import Element, Through, through
 from livens.multibody import looks
-from livens.multibody.bodies import Body, between, pair
+from livens.multibody.bodies import Body, a_body, between, pair
 from livens.multibody.placement import Placement, Quaternion
 
 
@@ -72,6 +72,8 @@ def torsion_spring(first: Body, second: Body, stiffness: float) -> Element:
     >>> torsion_spring(a, b, 2.0).name
     'torsion spring a-b'
     """
+    for body in (first, second):
+        a_body("a torsion spring", body)
     if not (isinstance(first.placement, Quaternion) and isinstance(second.placement, Quaternion)):
         raise InputError("a torsion spring is between two bodies with quaternions")
     both = [*first.coordinates[-4:], *second.coordinates[-4:]]

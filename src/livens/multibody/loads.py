@@ -6,13 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from livens import math as m
 from livens.errors import InputError
-from livens.expressions.numbers import array
+from livens.expressions.numbers import array, one_of
 from livens.expressions.parameters import same_as
 from livens.expressions.read import ModelFunction
 from livens.models.element import Element
-from livens.multibody.bodies import Body, Point
+from livens.multibody.bodies import Body, Point, a_body
 from livens.multibody.placement import Placement
 
 TimeFunction = Callable[[Any], Any]
@@ -31,7 +33,7 @@ def gravity(body: Body, g: Any = None) -> Element:
     >>> gravity(particle("a", 2.0)).name
     'weight of a'
     """
-    d = body.placement.dimension
+    d = a_body("gravity", body).placement.dimension
     downwards = array(f"gravity on '{body.name}'", [0.0] * (d - 1) + [-9.81] if g is None else g, (d,))
     centre = Point((body, body.centre))
     return Element(
@@ -62,8 +64,9 @@ def force(body: Body, f: TimeFunction, at: Any = None, frame: str = "space") -> 
     >>> from livens.bodies import particle
     >>> push = force(particle("a", 2.0), lambda t: [m.sin(t), 0, 0])
     """
-    if frame not in ("space", "body"):
-        raise InputError(f"frame must be 'space' or 'body', got {frame!r}")
+    one_of("frame", frame, ("space", "body"))
+    a_body("a force", body)
+    f = _of_time("a force", f)
     turns = frame == "body"
     if turns and not body.placement.turns:
         raise InputError(f"'{body.name}' is a particle: it has no frame of its own")
@@ -87,6 +90,21 @@ def torque(body: Body, tau: TimeFunction) -> Element:
     >>> from livens.bodies import Inertia, rotation_body
     >>> motor = torque(rotation_body("top", Inertia(1.0, [1, 1, 1])), lambda t: [0, 0, 2 * t])
     """
-    if not body.placement.turns:
+    if not a_body("a torque", body).placement.turns:
         raise InputError(f"'{body.name}' is a particle: no torque acts on it")
+    tau = _of_time("a torque", tau)
     return Element(body.coordinates, forces=_torque(body.placement, tau), name=f"torque on {body.name}")
+
+
+def _of_time(what: str, given: Any) -> TimeFunction:
+    """A function of time; numbers are constant."""
+    if callable(given):
+        return given
+    values = tuple(np.atleast_1d(array(what, given)).ravel().tolist())
+    return _constant(values)
+
+
+@functools.cache
+def _constant(values: tuple[float, ...]) -> TimeFunction:
+    """One function for equal numbers: elements with the same functions are read once."""
+    return lambda t: list(values)

@@ -9,7 +9,7 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.multibody.bodies import Body
+from livens.multibody.bodies import Body, all_bodies
 
 
 def linear_momentum(bodies: Sequence[Body]) -> Callable[[Any], Any]:
@@ -19,6 +19,7 @@ def linear_momentum(bodies: Sequence[Body]) -> Callable[[Any], Any]:
     >>> linear_momentum([particle("a", 1.0), particle("b", 1.0)])(np.zeros(6)).tolist()[0]
     [1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     """
+    bodies = all_bodies(bodies)
     fixed = [body.name for body in bodies if not body.placement.translates]
     if fixed:
         raise InputError(f"linear momentum is not conserved: '{fixed[0]}' turns about a fixed point")

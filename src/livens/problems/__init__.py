@@ -75,7 +75,7 @@ def all() -> list[Entry]:
 def entry(name: str) -> Entry:
     """A ready problem by its name."""
     _discover()
-    if name not in _entries:
+    if not isinstance(name, str) or name not in _entries:
         raise InputError(f"unknown problem '{name}'{suggestion(str(name), _registry())}")
     return _entries[name]
 

@@ -40,7 +40,7 @@ def at(result: Result, t: Any) -> Moment:
     """The state at any time of the run: one row if t is a number, else one row for each of the times."""
     try:
         times = np.asarray(t, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"a time is a number, or an array of numbers, got {t!r}") from None
     flat = np.atleast_1d(times).ravel()
     rows = result.t
@@ -57,7 +57,7 @@ def at(result: Result, t: Any) -> Moment:
     if missing:
         found |= through_rows(result, missing, flat, scheme.order)
     shape = times.shape
-    return Moment(t=times, **{name: found[name].reshape(*shape, -1) for name in names})
+    return Moment(t=times, **{name: found[name].reshape(*shape, found[name].shape[-1]) for name in names})
 
 
 def _needed(equations: FlatEquations) -> list[str]:

@@ -8,15 +8,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import h5py
 import numpy as np
 
 from livens.errors import InputError
+from livens.expressions.numbers import path_of
 from livens.expressions.variables import VARIABLES
 from livens.models.model import Model
 from livens.models.scene import Scene
+from livens.results import checksums, inspection
 from livens.results import journal as atomic
 from livens.results.checkpoint import from_arrays
 from livens.results.hdf5_writer import FORMAT, FORMATS, RunFile, checksum, locked, reason
@@ -25,6 +27,8 @@ from livens.results.result import MissingVariableError, Result
 
 T = TypeVar("T")
 
+#: Names are read at most this many at a time: in a file made for the purpose, each may take as much memory as the file.
+_LABELS = 64
 #: A file that its run is just changing is read again, at most this many times, after this many seconds.
 _TRIES, _PAUSE = 20, 0.05
 
@@ -43,7 +47,9 @@ def load(path: str | Path, system: Model | None = None) -> Result:
 
     The file of a run that is still going, or was killed, gives what it holds so far.
     """
-    path = Path(path)
+    path = path_of("the path of a run", path)
+    if system is not None and not isinstance(system, Model):
+        raise InputError(f"system must be the model of the run, got {system!r}")
     record, rows = _patiently(path, _record)
     if system is not None and (
         system.coordinates != record.facts.coordinates or system.constraint_names != record.facts.constraint_names
@@ -62,7 +68,7 @@ class _Stored(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         self._require(name)
         if name not in self._read:
-            self._read[name] = _patiently(self._path, lambda file: self._part(file, name, 0, self._rows))
+            self._read[name] = _patiently(self._path, lambda file: self._part(file, name, 0, self._rows), [name])
         return self._read[name]
 
     def _require(self, name: str) -> None:
@@ -70,15 +76,17 @@ class _Stored(Mapping[str, np.ndarray]):
             raise MissingVariableError(name, self._names)
 
     def _part(self, file: h5py.File, name: str, first: int, last: int) -> np.ndarray:
-        part = file[name][first : min(last, self._rows)]
+        part = checksums.verified(file, name, first, min(last, self._rows))
         if len(part) != max(0, min(last, self._rows) - first):
             raise ValueError(f"it has fewer than {self._rows} rows of '{name}'")
-        return np.asarray(part)
+        return part
 
     def last(self, name: str) -> np.ndarray:
         """The last row of a variable."""
         self._require(name)
-        return np.asarray(_patiently(self._path, lambda file: self._part(file, name, self._rows - 1, self._rows))[0])
+        return np.asarray(
+            _patiently(self._path, lambda file: self._part(file, name, self._rows - 1, self._rows), [name])[0]
+        )
 
     def blocks(self, names: Sequence[str], rows: int) -> Iterator[dict[str, np.ndarray]]:
         """Some variables, at most this many rows at a time and not kept: a long run need not fit into memory."""
@@ -88,7 +96,7 @@ class _Stored(Mapping[str, np.ndarray]):
             for a in range(0, self._rows, rows):
                 yield {name: self._read[name][a : a + rows] for name in names}
             return
-        with _opened(self._path) as file:
+        with _opened(self._path, list(names)) as file:
             for a in range(0, self._rows, rows):
                 with _sound(self._path):
                     block = {name: self._part(file, name, a, a + rows) for name in names}
@@ -103,9 +111,9 @@ class _Stored(Mapping[str, np.ndarray]):
 
 def _record(file: h5py.File) -> tuple[Record, int]:
     stored = file["checkpoint"]
-    content = json.loads(stored["record"][:].tobytes())
+    content = json.loads(checksums.without_checksum(stored["record"][:].tobytes()))
     facts = content["facts"]
-    for name in ("coordinates", "constraint_names", "dropped", "stored", "algebraic"):
+    for name in ("coordinates", "constraint_names", "dropped", "stored", "algebraic", "events"):
         facts[name] = tuple(facts.get(name, ()))
     arrays = {name: data[()] for name, data in stored.items() if name != "record"}
     if checksum({name: np.asarray(value) for name, value in arrays.items()}) != content["checksum"]:
@@ -113,6 +121,7 @@ def _record(file: h5py.File) -> tuple[Record, int]:
     rows = int(content["rows"])
     if not set(facts["stored"]) <= set(VARIABLES) or {file[name].shape[0] for name in facts["stored"]} != {rows}:
         raise ValueError("its variables differ in length")
+    _compare_labels(file, facts)
     scene = json.loads(file["scene/text"][:].tobytes()) if "scene" in file else {}
     described = Facts(**facts | {"scene": Scene.read(scene, len(facts["coordinates"])).plain()})
     record = Record(
@@ -127,12 +136,27 @@ def _record(file: h5py.File) -> tuple[Record, int]:
     return record, rows
 
 
+def _compare_labels(file: h5py.File, facts: dict[str, Any]) -> None:
+    """The names of coordinates and constraints are in the file for other readers, and must be those of the run."""
+    labels = {"coordinate": "coordinates", "constraint": "constraint_names", "algebraic": "algebraic"}
+    for axis, names in ((axis, facts[name]) for axis, name in labels.items() if axis in file):
+        data = file[axis]
+        if data.shape != (len(names),):
+            raise ValueError(f"it has {data.shape} names of the axis '{axis}' instead of {len(names)}")
+        for a in range(0, len(names), _LABELS):
+            if tuple(data.asstr()[a : a + _LABELS]) != names[a : a + _LABELS]:
+                raise ValueError(f"the names of the axis '{axis}' are not what was written")
+
+
 # -- opening ----------------------------------------------------------------------------------------------------------
-def _patiently(path: Path, read: Callable[[h5py.File], T]) -> T:
-    """Read something. If the run is just changing its file, what is read may be neither old nor new: try again."""
+def _patiently(path: Path, read: Callable[[h5py.File], T], names: Sequence[str] | None = None) -> T:
+    """Read something, of these variables if they are given.
+
+    If the run is just changing its file, what is read may be neither old nor new: try again.
+    """
     for left in reversed(range(_TRIES)):
         try:
-            with _opened(path) as file, _sound(path):
+            with _opened(path, names) as file, _sound(path):
                 return read(file)
         except InputError:
             if not left or not _in_use(path):
@@ -143,8 +167,8 @@ def _patiently(path: Path, read: Callable[[h5py.File], T]) -> T:
 
 def _in_use(path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # nobody may be at a pipe's other end
+    except (OSError, ValueError):
         return False
     try:
         return not locked(descriptor)
@@ -153,9 +177,16 @@ def _in_use(path: Path) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[h5py.File]:
-    if not path.exists():
-        raise InputError(f"there is no file '{path}'")
+def _opened(path: Path, names: Sequence[str] | None = None) -> Iterator[h5py.File]:
+    try:
+        if not path.exists():
+            raise InputError(f"there is no file '{path}'")
+        if not inspection.regular(path):
+            raise InputError(f"'{path}' is not a result file of livens: it is a folder, a device or a pipe")
+    except (OSError, ValueError) as error:  # a name that is too long, or has a zero in it
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"cannot read '{path}': {reason(error)}") from None
     with ExitStack() as stack:
         try:
             descriptor = stack.enter_context(path.open("rb")).fileno()
@@ -172,11 +203,20 @@ def _opened(path: Path) -> Iterator[h5py.File]:
             raise InputError(f"'{path}' is not a result file of livens (it is not HDF5, or it is damaged)") from None
         stack.enter_context(file)
         with _sound(path):
-            version = file.attrs.get("format")
+            version = inspection.format_of(file)
         if version not in FORMATS:
             why = f"its format is {version!r}, not {FORMAT!r}" if version else "it does not say so in itself"
             raise InputError(f"'{path}' is not a result file of livens: {why}")
+        with _sound(path):
+            inspection.inspect(file, os.fstat(descriptor).st_size, _places(file, names))
         yield file
+
+
+def _places(file: h5py.File, names: Sequence[str] | None) -> Sequence[str] | None:
+    """What has to be looked at before these variables are read."""
+    if names is None or checksums.GROUP not in file:
+        return names
+    return [*names, *(f"{checksums.GROUP}/{name}" for name in names)]
 
 
 def _repaired(path: Path) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 
 from livens.errors import InputError, WriteError
 from livens.expressions.variables import VARIABLES, dimensions
+from livens.results import checksums, inspection
 from livens.results import journal as atomic
 from livens.results.checkpoint import as_arrays
 from livens.results.record import Facts, Record
@@ -26,10 +28,10 @@ except ImportError:  # pragma: no cover - no such locks on this system
     fcntl = None  # type: ignore[assignment]
 
 #: Of files that are written, and of those that can be read.
-FORMAT = "livens-run-3"
-FORMATS = ("livens-run-2", FORMAT)
+FORMAT = "livens-run-4"
+FORMATS = ("livens-run-2", "livens-run-3", FORMAT)
 #: Variables that mostly have one value, which then takes no room and no time.
-_MOSTLY: dict[str, Callable[[Facts], float]] = {
+_MOSTLY: dict[str, Callable[[Facts], float]] = {  # the same as in `inspection`
     "step_size": lambda facts: facts.h,
     "supplied_energy": lambda facts: 0.0,
     "dissipated_energy": lambda facts: 0.0,
@@ -38,6 +40,10 @@ _MOSTLY: dict[str, Callable[[Facts], float]] = {
 _CHUNKS = 1024, 16384
 #: The superblock of this version bears no mark of being written to: whatever happens, plain readers can open the file.
 _VERSION = ("v108", "v108")
+
+
+#: A link under the name of a file that is to be written is not followed.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 class RunFile:
@@ -50,6 +56,7 @@ class RunFile:
         self._content = atomic.AtomicFile(descriptor)
         self._file = h5py.File(self._content, mode, libver=_VERSION)
         self._data: dict[str, h5py.Dataset] = {}  # kept open: finding them takes as long as writing to them
+        self._sums: dict[str, checksums.Blocks] = {}
         self._rows = 0
 
     @classmethod
@@ -57,8 +64,10 @@ class RunFile:
         """A file for the run that `facts` describe; under its name it appears with its first commit."""
         claim(path, force)
         part = path.with_name(f".{path.name}.part")
-        descriptor = opened(path, part, os.O_RDWR | os.O_CREAT)
+        descriptor = opened(path, part, os.O_RDWR | os.O_CREAT | _NO_LINK)
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError("something that is no file stands in its way")
             os.ftruncate(descriptor, 0)
             file = cls(path, part, descriptor, "w")
             file._lay_out(facts, rows)
@@ -74,15 +83,18 @@ class RunFile:
         try:
             atomic.repair(descriptor)
             file = cls(path, None, descriptor, "r+")
+            inspection.inspect(file._file, os.fstat(descriptor).st_size)
             group = file._file["checkpoint"]
             if group["recorder.step" if "recorder.step" in group else "step"][()] != step:
                 raise OSError("another run has changed it in the meantime")
             file._file.attrs["format"] = FORMAT
             file._data = {name: file._file[name] for name in dimensions() if name in file._file}
             file._rows = rows
+            for name in file._data:  # before anything is changed, and from what the file vouches for
+                file._sums[name] = checksums.taken_up(file._file, name, rows)
             for data in file._data.values():
                 data.resize(rows, axis=0)
-        except (OSError, RuntimeError, KeyError) as error:
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
             os.close(descriptor)
             raise InputError(f"cannot go on with the result file '{path}': {reason(error)}") from None
         return file
@@ -114,6 +126,7 @@ class RunFile:
             kind = np.int64 if name == "newton_iterations" else np.float64
             data = self._file.create_dataset(name, (0, *rest), dtype=kind, maxshape=limits, chunks=chunks, **how)
             self._data[name] = data
+            self._sums[name] = checksums.Blocks(chunks[0])
             data.attrs["long_name"] = VARIABLES[name].words
             if VARIABLES[name].unit:
                 data.attrs["units"] = VARIABLES[name].unit
@@ -131,7 +144,11 @@ class RunFile:
         with self._writing():
             for name, data in self._data.items():
                 usual = data.fillvalue if name in _MOSTLY else None
-                _append(data.id, self._rows, arrays[name], usual)
+                rows = np.ascontiguousarray(arrays[name])
+                if usual == 0:
+                    rows = rows + 0.0  # a zero that is not written has no sign when it is read
+                _append(data.id, self._rows, rows, usual)
+                self._sums[name].add(rows)
             self._rows += len(arrays["t"])
             if self._content.failure is not None:
                 raise self._content.failure
@@ -195,6 +212,9 @@ class RunFile:
             del group[name]
         for name, array in arrays.items():
             _put(group, name, array)
+        sums = self._file.require_group(checksums.GROUP)
+        for name, blocks in self._sums.items():
+            blocks.write(sums, name)
         content = {
             "rows": self._rows,
             "checksum": checksum(arrays),
@@ -204,7 +224,7 @@ class RunFile:
             "message": record.message,
             "events": record.events,
         }
-        text = np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
+        text = np.frombuffer(checksums.with_checksum(json.dumps(content)), dtype=np.uint8)
         if "record" not in group or group["record"].shape[0] < len(text):
             room = np.full(len(text) + 2048, ord(" "), dtype=np.uint8)  # the text changes its length a little
             group.pop("record", None)
@@ -262,7 +282,7 @@ def _append(data: h5py.h5d.DatasetID, old: int, rows: np.ndarray, usual: float |
     if rows.size:
         place = data.get_space()
         place.select_hyperslab((old, *(0,) * (rows.ndim - 1)), rows.shape)
-        data.write(h5py.h5s.create_simple(rows.shape), place, np.ascontiguousarray(rows))
+        data.write(h5py.h5s.create_simple(rows.shape), place, rows)
 
 
 def _put(group: h5py.Group, name: str, array: np.ndarray) -> None:
@@ -278,23 +298,48 @@ def _put(group: h5py.Group, name: str, array: np.ndarray) -> None:
 # -- places -----------------------------------------------------------------------------------------------------------
 def claim(path: Path, force: bool) -> None:
     """Whether a result may be written there."""
-    if path.is_dir():
+    try:
+        there = os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode)
+        folder, exists = path.is_dir(), path.exists()
+    except (OSError, ValueError) as error:  # a name that is too long, or has a zero in it
+        raise InputError(f"cannot write the result file '{path}': {reason(error)}") from None
+    if folder and not path.is_symlink():
         raise InputError(f"cannot write the result file '{path}': it is a folder")
-    if path.exists():
+    if there:
+        raise InputError(f"cannot write the result file '{path}': it is a link, a device or a pipe, and not a file")
+    if exists:
         if not force:
             raise InputError(f"the file '{path}' exists already: choose another name, or replace it with force")
-        os.close(opened(path, path, os.O_RDWR))  # nobody is writing it
+        descriptor = opened(path, path, os.O_RDWR | _NO_LINK)  # nobody is writing it
+        try:
+            if not written_by_livens(descriptor):
+                raise InputError(
+                    f"the file '{path}' was not written by livens, or is damaged, and is not replaced: "
+                    "choose another name, or remove it yourself"
+                )
+        finally:
+            os.close(descriptor)
     if not path.parent.is_dir():
         raise InputError(f"cannot write the result file '{path}': the folder '{path.parent}' does not exist")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"cannot write the result file '{path}': no permission to write in '{path.parent}'")
 
 
+def written_by_livens(descriptor: int) -> bool:
+    """Whether an open file is that of a run, of any version."""
+    journal = atomic.pending(descriptor)
+    try:
+        with h5py.File(atomic.AtomicFile(descriptor, journal[0] if journal else ()), "r") as file:
+            return (inspection.format_of(file) or "").startswith("livens-run-")
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError):
+        return False
+
+
 def opened(path: Path, actual: Path, flags: int) -> int:
     """A descriptor of a file nobody else works on. `path` is the name the user knows it by."""
     try:
         descriptor = os.open(actual, flags, 0o666)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"cannot write the result file '{path}': {reason(error)}") from None
     if not locked(descriptor) or not _still_there(actual, descriptor):
         os.close(descriptor)

@@ -149,10 +149,17 @@ def pending(descriptor: int) -> tuple[list[Piece], int] | None:
     body = _read(descriptor, length, total - _FOOT.size - length)
     if zlib.crc32(foot[: -struct.calcsize("<I")], zlib.crc32(body)) != checksum:
         return None
+    start = total - _FOOT.size - length  # a journal stands behind everything it changes
+    if size > start or count > length // _HEAD.size:
+        return None
     pieces, position = [], 0
     for _ in range(count):
+        if position + _HEAD.size > length:
+            return None
         offset, extent = _HEAD.unpack_from(body, position)
         position += _HEAD.size
+        if extent > length - position or offset + extent > start:
+            return None
         pieces.append((offset, body[position : position + extent]))
         position += extent
     pieces.append((0, SIGNATURE))  # overwritten while the pieces go to their places

@@ -48,6 +48,7 @@ class Facts:
     bodies: dict[str, list[str]] = field(default_factory=dict)  # named bodies and their coordinates
     algebraic: tuple[str, ...] = ()  # names of algebraic variables
     control: dict[str, Any] = field(default_factory=dict)  # of the step size; nothing if steps are equal
+    events: tuple[str, ...] = ()  # names of the events that are looked for
     made: dict[str, Any] = field(default_factory=dict)  # when, with which versions, and how to make it again; see below
     scene: dict[str, Any] = field(default_factory=dict)  # what the model looks like, as plain data; see below
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.engine.steps import Carry, Steps
+from livens.errors import InputError
 from livens.expressions.layout import Layout
 from livens.expressions.variables import VARIABLES
 from livens.models.model import Model
@@ -51,6 +52,7 @@ class Recorder:
         self._used = 0
         self._expected = expected
         self._tail: Rows | None = None
+        self._beyond = 0  # rows that were stored and are not regular: a longer run leaves them out
         self._file = file
         self._next_commit = 0.0
 
@@ -70,14 +72,14 @@ class Recorder:
             self._step += steps.taken
         else:
             if self._every == 1:
-                self._store_tail()
+                self._beyond += self._store_tail() + steps.taken - 1
                 self._store({name: array[:-1] for name, array in rows.items()}, steps.taken - 1)
             self._tail = {name: array[-1:].copy() for name, array in rows.items()}
 
     def keep_tail(self) -> None:
-        """What was the last row counts as a regular one from now on: the run may go on from there."""
-        if self._store_tail():
-            self.regular_rows += 1
+        """All rows up to the last one count as regular from now on: the run may go on from there."""
+        self.regular_rows += self._beyond + self._store_tail()
+        self._beyond = 0
 
     def state(self) -> dict[str, Any]:
         return {"rows": self.regular_rows, "step": self._step}
@@ -122,7 +124,13 @@ class Recorder:
         size = max(needed, 2 * self._used, _ROWS if self._file else self._expected)
         shapes = {name: (size, self._width) if name == _STATE else (size,) for name in self._kept}
         kinds = {"newton_iterations": np.int64}
-        room: Rows = {name: np.empty(shape, dtype=kinds.get(name, float)) for name, shape in shapes.items()}
+        try:
+            room: Rows = {name: np.empty(shape, dtype=kinds.get(name, float)) for name, shape in shapes.items()}
+        except (MemoryError, ValueError, OverflowError):
+            raise InputError(
+                f"there is no room in memory for {size} rows: store fewer (every=1000), write them to a file (out=...) "
+                "or take larger steps"
+            ) from None
         for name, old in self._room.items():
             room[name][: self._used] = old[: self._used]
         self._room = room

@@ -11,6 +11,7 @@ import numpy as np
 
 import livens
 from livens.errors import InputError, suggestion
+from livens.expressions.numbers import path_of
 from livens.expressions.variables import dimensions
 from livens.models.model import Model
 from livens.results.record import Facts, Occurrence, Record, Statistics, Summary
@@ -163,7 +164,7 @@ class Result:
         """Write the run to an HDF5 file; an existing file is only replaced with ``force=True``."""
         from livens.results.hdf5_reader import save
 
-        return save(self, Path(path), force=force)
+        return save(self, path_of("the path of a run", path), force=force)
 
     @classmethod
     def attach(cls, name: str, value: Any) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from livens.engine.loop import Control
 from livens.errors import InputError
+from livens.expressions.numbers import number
 from livens.schemes.base import Scheme
 
 
@@ -39,6 +42,15 @@ class StepControl:
     most_steps: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("smallest", "decrease", "increase", "tolerance", "floor"):
+            number(f"{name} of the step-size control", getattr(self, name), text=False)
+        if not isinstance(self.largest, float) or not self.largest > 0:  # which may be infinite
+            number("largest of the step-size control", self.largest, text=False)
+        for name in ("patience", "most_steps"):
+            if not isinstance(getattr(self, name), (int, np.integer)):
+                given = number(f"{name} of the step-size control", getattr(self, name), text=False)
+                if given != int(given):
+                    raise InputError(f"{name} of the step-size control must be a whole number, got {given!r}")
         rules = {
             "smallest": (self.smallest > 0, "greater than 0"),
             "largest": (self.largest >= self.smallest, "at least as large as smallest"),

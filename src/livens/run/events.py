@@ -42,12 +42,33 @@ class Event:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(f"an event needs a function of the state, got {self.function!r}")
-        if self.direction not in (-1, 0, 1):
+        if not isinstance(self.name, str):
+            raise InputError(f"the name of an event must be a text, got {self.name!r}")
+        if not isinstance(self.direction, (int, float, np.integer)) or self.direction not in (-1, 0, 1):
             raise InputError(f"direction of an event must be -1, 0 or 1, got {self.direction!r}")
 
 
 def _never_called() -> None:
     """In place of the function of a guard, whose expression is known already."""
+
+
+def names_of(events: Sequence[Event] | None) -> tuple[str, ...]:
+    """What events are called in results and files."""
+    if events is None:
+        return ()
+    if not isinstance(events, Sequence) or not all(isinstance(event, Event) for event in events):
+        raise InputError(f"events must be a list of lv.Event, got {events!r}")
+    return tuple(event.name or f"event {i}" for i, event in enumerate(events))
+
+
+def given_again(path: Any, names: Sequence[str], events: Sequence[Event] | None) -> None:
+    """Whether a run that looked for events of these names may go on with those given, or with none on purpose."""
+    missing = [name for name in names if name not in names_of(events)]
+    if missing and (events is None or len(events)):
+        raise InputError(
+            f"the run in '{path}' looks for the events {', '.join(missing)}: give them again as events=[...], "
+            "or events=() if nothing is to be looked for any more"
+        )
 
 
 class Watch:
@@ -56,8 +77,7 @@ class Watch:
     name = "events"
 
     def __init__(self, events: Sequence[Event], compiled: CompiledStep, k: np.ndarray) -> None:
-        if not isinstance(events, Sequence) or not all(isinstance(event, Event) for event in events):
-            raise InputError(f"events must be a list of lv.Event, got {events!r}")
+        self._names = [*names_of(events), *compiled.model.guards]
         model = compiled.model
         self._events, self._k, self._layout = list(events), k, compiled.layout
         self._view = model.view
@@ -68,7 +88,7 @@ class Watch:
                 raise InputError(f"the function of event {event.name or i} must return one number")
             columns.append(column)
         #: What the model itself does not allow to cross zero.
-        self.guards = frozenset(model.guards)
+        self.guards = tuple(model.guards)
         columns += [ca.SX(guard) for guard in model.guards.values()]
         self._events += [Event(_never_called, name=name, terminal=True) for name in model.guards]
         column = ca.densify(ca.vertcat(*columns))
@@ -80,6 +100,22 @@ class Watch:
     def begin(self, carry: Carry) -> None:
         """Remember the state from which on events are looked for."""
         self._before = self._table(np.array([carry.t]), carry.z[None, :], self._k)[0]
+
+    def stopped_at(self, carry: Carry, names: Sequence[str]) -> None:
+        """The run goes on from where these events are zero, up to round-off: they must not be found there again."""
+        self.begin(carry)
+        assert self._before is not None
+        self._before[[i for i, name in enumerate(self._names) if name in names]] = 0.0
+
+    def state(self) -> dict[str, Any]:
+        return {"before": np.zeros(0) if self._before is None else self._before.copy()}
+
+    def restore(self, stored: dict[str, Any], names: Sequence[str]) -> None:
+        """Look on from values that belong to events of these names; others are looked for from now on."""
+        known = dict(zip([*names, *self.guards], np.ravel(stored["before"]).tolist(), strict=False))
+        if self._before is not None:
+            for i, name in enumerate(self._names):
+                self._before[i] = known.get(name, self._before[i])
 
     def found(self, steps: Steps) -> list[tuple[int, Occurrence, bool]]:
         """Events in these steps, in the order of time: (step it happened in, event, whether the run is to end)."""
@@ -100,7 +136,7 @@ class Watch:
                 theta = self._root(i, times[s : s + 2], state, g[s : s + 2])
                 when = float(times[s] + theta * (times[s + 1] - times[s]))
                 parts = {name: value.tolist() for name, value in state(theta).items()}
-                found.append((int(s), Occurrence(event.name or f"event {i}", when, parts), event.terminal))
+                found.append((int(s), Occurrence(self._names[i], when, parts), event.terminal))
         self._before = values[-1]
         return sorted(found, key=lambda item: item[1].t)
 

@@ -127,7 +127,7 @@ class Extremes:
     def state(self) -> dict[str, Any]:
         first = self._first if self._first is not None else np.zeros(0)
         last, trusted = float(self._last[0]), float(self._trusted[0])
-        return {"first": first, "last": last, "largest": self._largest, "trusted": trusted}
+        return {"first": first, "last": last, "largest": self._largest.copy(), "trusted": trusted}
 
     def restore(self, stored: dict[str, Any]) -> None:
         self._first = np.array(stored["first"])

@@ -125,6 +125,13 @@ class FictiveSteps:
 
     def __init__(self, plan: Plan, entry: int) -> None:
         self._plan, self.step, self._entry, self._reached = plan, 0, entry, False
+        self._origin, self._counted = 0.0, 0  # the fictive time from which steps are counted, and how many there were
+        self._shortened_to: float | None = None  # the fictive time at the end of a shortened step
+
+    @property
+    def _fictive(self) -> float:
+        """The fictive time at the end of the last regular step."""
+        return self._origin + self._counted * self._plan.h
 
     def over(self, carry: Carry) -> bool:
         return self._reached
@@ -133,14 +140,16 @@ class FictiveSteps:
         return _percent(carry.t, self._plan)
 
     def take(self, stepper: Stepper, carry: Carry, most: int) -> Steps:
-        policy = _policy(self._plan.h, 0.0, self.step, self._entry, self._plan.t_end)
+        h, first = self._plan.h, self._counted
+        policy = _policy(h, self._origin, first, self._entry, self._plan.t_end)
         steps = stepper.advance(carry, most, policy, _NO_FLOW)
-        steps = replace(steps, fictive=np.arange(self.step + 1, self.step + steps.taken + 1) * self._plan.h)
+        steps = replace(steps, fictive=self._origin + np.arange(first + 1, first + steps.taken + 1) * h)
         if not np.all(steps.sizes > 0):  # a NaN is not greater either
             why = "time does not go on, as the scaling function is not positive any more"
             steps = steps.until(int(np.argmin(steps.sizes > 0)), Trouble(0.0, 0.0, "time", why, self._plan.h))
         self.step += steps.taken
-        self._reached = steps.reached
+        self._counted += steps.taken
+        self._reached, self._shortened_to = steps.reached, None
         return steps
 
     def last(self, stepper: Stepper, carry: Carry) -> Steps | None:
@@ -154,7 +163,7 @@ class FictiveSteps:
         low, high, short, beyond = 0.0, self._plan.h, -rest, 0.0
         for _ in range(_TRIALS):
             size = (low * beyond - high * short) / (beyond - short) if beyond else high
-            policy = _policy(size, self.step * self._plan.h, 0, self._entry, np.inf)
+            policy = _policy(size, self._fictive, 0, self._entry, np.inf)
             steps = stepper.advance(carry, 1, policy, _NO_FLOW)
             if steps.trouble is not None:
                 return steps
@@ -165,21 +174,25 @@ class FictiveSteps:
                 low, short, beyond = size, gap, beyond / 2
             else:
                 high, beyond, short = size, gap, short / 2 if beyond else short
-        tau = np.array([self.step * self._plan.h + size])
-        return replace(_ending(steps, until), sizes=np.array([rest]), fictive=tau)
+        self._shortened_to = self._fictive + size
+        return replace(_ending(steps, until), sizes=np.array([rest]), fictive=np.array([self._shortened_to]))
 
     def rebase(self, carry: Carry) -> None:
-        """Fictive time is counted in whole steps; where they begin in time is in the state."""
-        self._reached = False
+        """Whole steps of fictive time are counted from the end of the shortened one; time itself is in the state."""
+        self._origin = self._fictive if self._shortened_to is None else self._shortened_to
+        self._counted, self._reached, self._shortened_to = 0, False, None
 
     def back(self, steps: Steps, taken: int) -> None:
         self.step -= steps.taken - taken
+        self._counted -= steps.taken - taken
 
     def state(self) -> dict[str, Any]:
-        return {"step": self.step}
+        return {"step": self.step, "origin": self._origin, "counted": self._counted}
 
     def restore(self, stored: dict[str, Any]) -> None:
         self.step = int(stored["step"])
+        self._origin = float(stored.get("origin", 0.0))
+        self._counted = int(stored.get("counted", self.step))
 
 
 class ControlledSteps:
@@ -227,7 +240,7 @@ class ControlledSteps:
             self._flow["size"] = self._flow["last"] = steps.sizes[taken - 1]
 
     def state(self) -> dict[str, Any]:
-        return {"step": self.step, "flow": self._flow.view("f8")}
+        return {"step": self.step, "flow": self._flow.view("f8").copy()}
 
     def restore(self, stored: dict[str, Any]) -> None:
         self.step = int(stored["step"])

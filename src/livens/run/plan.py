@@ -96,10 +96,18 @@ class Plan:
             raise InputError(f"t_end must lie after t0 = {self.t0:g}, got {self.t_end:g}")
         if (self.t_end - self.t0) / self.h > _MOST_STEPS:
             raise InputError(f"h = {self.h:g} is too small for a run from {self.t0:g} to {self.t_end:g}")
+        if self.t0 + self.h == self.t0 or self.t_end - self.h == self.t_end:
+            raise InputError(
+                f"h = {self.h:g} is smaller than the last digit of the times from {self.t0:g} to {self.t_end:g}: "
+                "begin at t0 = 0, or take larger steps"
+            )
+        for name in ("project", "compress"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
         every = self.every
         if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or not 1 <= every <= _MOST_STEPS:
             raise InputError(f"every must be a whole number of at least 1 (and at most 2**52), got {every!r}")
-        if self.tier not in TIERS:
+        if not isinstance(self.tier, str) or self.tier not in TIERS:
             raise InputError(f"unknown tier '{self.tier}'{suggestion(str(self.tier), TIERS)}")
         if self.control is not None and not isinstance(self.control, StepControl):
             raise InputError(f"control must be a livens.StepControl, got {self.control!r}")
@@ -140,9 +148,11 @@ class Plan:
         available = compiled.variables
         if self.store is None:
             return available
+        if not isinstance(self.store, (str, list, tuple)):
+            raise InputError(f"store must be names of variables, got {self.store!r}")
         names = [name.strip() for name in self.store.split(",")] if isinstance(self.store, str) else list(self.store)
         for name in names:
-            if name not in available:
+            if not isinstance(name, str) or name not in available:
                 raise InputError(f"store names the unknown variable '{name}'{suggestion(str(name), available)}")
         return tuple(name for name in available if name == "t" or name in names)
 

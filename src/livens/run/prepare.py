@@ -13,7 +13,7 @@ from livens.engine.compiled import CompiledStep
 from livens.engine.loop import Policy, flow
 from livens.engine.steps import Carry, Stepper
 from livens.errors import InputError, IntegrationError
-from livens.expressions.numbers import positive
+from livens.expressions.numbers import number, positive
 from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
@@ -87,7 +87,7 @@ class Prepared:
         project: bool | None = None,
         store: str | Sequence[str] | None = None,
         control: StepControl | None = None,
-        events: Sequence[Event] = (),
+        events: Sequence[Event] | None = (),
         out: str | Path | None = None,
         force: bool = False,
         progress: bool | None = None,
@@ -122,7 +122,7 @@ class Prepared:
     ) -> MotionState:
         """The state before the first step, checked and completed like that of a run."""
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
-        begin = t0 if t0 is not None else self._defaults.get("t0") or 0.0
+        begin = number("t0", t0 if t0 is not None else self._defaults.get("t0") or 0.0)
         plan = self._plan(start, parameters=parameters, h=h, t0=t0, project=project, t_end=begin + 1.0)
         compiled, initial = compile_and_start(plan)
         carry, stepper = Run.beginning(plan, compiled, initial)
@@ -190,8 +190,8 @@ def prepare(
     actual = model.system if isinstance(model, Problem) else model
     if not isinstance(actual, Model):
         raise InputError(f"prepare needs a model, such as a System, or a Problem, got {model!r}")
-    named = scheme or (model.scheme if isinstance(model, Problem) else actual.usual_scheme)
-    chosen = schemes.get(named)
+    usual = model.scheme if isinstance(model, Problem) else actual.usual_scheme
+    chosen = schemes.get(usual if scheme is None else scheme)
     schemes.require(chosen, actual)
     if scaling is None and chosen.fictive and isinstance(model, Problem):
         scaling = model.scaling

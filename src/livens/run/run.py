@@ -32,6 +32,8 @@ _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
 _REFERENCE_STEPS = 32
 #: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.
 TYPICAL_STEP = 2.0**-10
+#: What is counted from the first step on, also if the run is stopped and goes on later.
+_COUNTED = ("newton_iterations", "steps", "repivots", "reference_steps")
 
 
 class Listener(Protocol):
@@ -77,6 +79,8 @@ class Run:
         self._watch = Watch(events, compiled, plan.k) if events or compiled.model.guards else None
         self._march = march_of(plan, compiled.layout)
         self._progress = progress
+        self._ended = False  # by an event, and not where the user said
+        self._before_last: Checkpoint | None = None  # from where a longer run goes on
         if earlier is None:
             assert initial is not None
             self.statistics, self._events = Statistics(), []
@@ -88,6 +92,9 @@ class Run:
             self._restore(earlier.checkpoint)
         if self._watch is not None:
             self._watch.begin(self._carry)
+            if earlier is not None and "events" in earlier.checkpoint:
+                self._watch.restore(earlier.checkpoint["events"], earlier.facts.events)
+        self._before = self.statistics.repivots, self.statistics.reference_steps
 
     # -- beginning, and going on --------------------------------------------------------------------------------------
     @staticmethod
@@ -104,8 +111,9 @@ class Run:
             "carry": self._carry.state(),
             "march": self._march.state(),
             "stepper": self._stepper.state(),
-            "run": {"newton_iterations": self.statistics.newton_iterations},
+            "run": {"counts": [*(getattr(self.statistics, name) for name in _COUNTED), len(self._events), self._ended]},
             **{listener.name: listener.state() for listener in self._listeners},
+            **({} if self._watch is None else {self._watch.name: self._watch.state()}),
         }
 
     def _restore(self, stored: Checkpoint) -> None:
@@ -116,8 +124,14 @@ class Run:
             self._stepper.restore(stored["stepper"])
         for listener in self._listeners:
             listener.restore(stored[listener.name])
-        self.statistics.steps = self._march.step
-        self.statistics.newton_iterations = int(stored["run"]["newton_iterations"])
+        if "counts" in stored["run"]:
+            *counted, events, _ = map(int, stored["run"]["counts"])
+            for name, count in zip(_COUNTED, counted, strict=True):
+                setattr(self.statistics, name, count)
+            del self._events[events:]  # those of the last steps, which a longer run does not take
+        else:  # a file of an earlier version
+            self.statistics.steps = self._march.step
+            self.statistics.newton_iterations = int(stored["run"]["newton_iterations"])
 
     # -- going --------------------------------------------------------------------------------------------------------
     def go(self) -> Result:
@@ -159,7 +173,7 @@ class Run:
                     interrupt.arm()  # in a run that is over at once it would cost more than the run
                     bar.update(march.progress(self._carry)[0])
                     self._recorder.save_now_and_then(lambda: self._record("running"))
-            checkpoint = self._checkpoint()  # a longer run would not take the last steps
+            self._before_last = self._checkpoint()  # a longer run would not take the last steps
             last = march.last(self._stepper, self._carry)
             stop = self._look(last, regular=False) if last is not None else None
         clock()
@@ -171,7 +185,7 @@ class Run:
         message = ""
         if last is not None and self._plan.control is None:
             message = f"the last step was shortened to {last.sizes[-1]:.6g}"
-        return self._finished("complete", message, checkpoint)
+        return self._finished("complete", message)
 
     def _chunk(self) -> int:
         """How many steps the next chunk may have."""
@@ -184,17 +198,23 @@ class Run:
 
     def _look(self, steps: Steps, regular: bool = True) -> Occurrence | None:
         """Show the steps to everybody, up to an event that ends the run; that event, if there is one."""
-        stop = None
+        stop, upto = None, 0
         for s, occurrence, terminal in self._watch.found(steps) if self._watch is not None else ():
-            guard = self._watch is not None and occurrence.name in self._watch.guards
+            guard = self._is_guard(occurrence)
+            if stop is not None:  # what happens at the same time happens as well
+                if occurrence.t > stop.t or guard:
+                    break
+                self._events.append(dataclasses.asdict(occurrence))
+                continue
             if not guard:
                 self._events.append(dataclasses.asdict(occurrence))
             if guard or terminal:
                 stop = occurrence
-                if regular:
-                    self._march.back(steps, s)
-                steps = steps.until(s)
-                break
+                upto = s
+        if stop is not None:
+            if regular:
+                self._march.back(steps, upto)
+            steps = steps.until(upto)
         self._take(steps, regular)
         if stop is not None and not self._is_guard(stop) and stop.t > self._carry.t:
             last = self._march.shortened(self._stepper, self._carry, stop.t)
@@ -209,24 +229,26 @@ class Run:
         statistics, cost = self.statistics, self._stepper.cost
         statistics.newton_iterations += int(steps.iterations.sum())
         statistics.steps += steps.taken
-        statistics.repivots, statistics.reference_steps = cost.repivots, cost.reference_steps
+        repivots, reference_steps = self._before
+        statistics.repivots = repivots + cost.repivots
+        statistics.reference_steps = reference_steps + cost.reference_steps
         statistics.rejected = cost.rejected
         self._carry = steps.carry
 
     # -- ending -------------------------------------------------------------------------------------------------------
-    def _record(self, status: str, message: str = "", checkpoint: Checkpoint | None = None) -> Record:
+    def _record(self, status: str, message: str = "") -> Record:
         return Record(
             self._facts,
             self._extremes.summary(),
             self.statistics,
             status,
             message,
-            self._checkpoint() if checkpoint is None else checkpoint,
+            self._checkpoint() if self._before_last is None else self._before_last,
             self._events,
         )
 
-    def _finished(self, status: str, message: str, checkpoint: Checkpoint | None = None) -> Result:
-        result = self._recorder.finish(self._record(status, message, checkpoint), self._plan.model)
+    def _finished(self, status: str, message: str) -> Result:
+        result = self._recorder.finish(self._record(status, message), self._plan.model)
         result._scheme = self._plan.scheme
         return result
 
@@ -240,6 +262,10 @@ class Run:
             raise IntegrationError(message, self._finished("failed", message))
         self._recorder.keep_tail()
         self._march.rebase(self._carry)
+        self._ended, self._before_last = True, None
+        if self._watch is not None:
+            here = [event["name"] for event in self._events if event["t"] == occurrence.t]
+            self._watch.stopped_at(self._carry, here)
         return self._finished("complete", f"stopped by the event '{occurrence.name}' at t = {occurrence.t:.9g}")
 
     def _failure(self, trouble: Trouble) -> IntegrationError:

@@ -10,6 +10,7 @@ from typing import Any
 
 from livens.engine.compiled import CompiledStep, compiled_step
 from livens.errors import InputError
+from livens.expressions.numbers import number, path_of
 from livens.models.model import InitialState, Model
 from livens.models.problem import Problem
 from livens.results.hdf5_reader import load
@@ -18,7 +19,7 @@ from livens.results.provenance import provenance
 from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.control import StepControl
-from livens.run.events import Event
+from livens.run.events import Event, given_again, names_of
 from livens.run.plan import Plan
 from livens.run.run import Run
 from livens.schemes.base import Scheme
@@ -45,7 +46,7 @@ def simulate(
     redundant: str = Plan.redundant,
     control: StepControl | None = Plan.control,
     scaling: Any = None,
-    events: Sequence[Event] = (),
+    events: Sequence[Event] | None = (),
     tier: str = Plan.tier,
     out: str | Path | None = None,
     store: str | Sequence[str] | None = Plan.store,
@@ -118,7 +119,7 @@ def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
 def execute(
     plan: Plan,
     *,
-    events: Sequence[Event] = (),
+    events: Sequence[Event] | None = (),
     out: str | Path | None = None,
     force: bool = False,
     progress: bool | None = None,
@@ -128,13 +129,14 @@ def execute(
     begun = time.perf_counter() if begun is None else begun
     compiled, initial = compile_and_start(plan)
     facts, rows = plan.facts(compiled), plan.rows or _ROWS
+    facts.events = names_of(events)
     facts.made = lambda: provenance(plan)  # type: ignore[assignment]  # it takes longer than a short run
     file = None
     if out is not None:
-        file = RunFile.create(Path(out), facts, rows=rows, force=force)
+        file = RunFile.create(path_of("out", out), facts, rows=rows, force=force)
     recorder = Recorder(facts, compiled.layout, file, expected=rows)
     try:
-        run = Run(plan, compiled, facts, recorder, initial=initial, events=events, progress=progress)
+        run = Run(plan, compiled, facts, recorder, initial=initial, events=events or (), progress=progress)
     except BaseException:
         recorder.discard()
         raise
@@ -149,20 +151,26 @@ def resume(
     system: Model | None = None,
     scheme: str | Scheme | None = None,
     scaling: Any = None,
-    events: Sequence[Event] = (),
+    events: Sequence[Event] | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Go on with a run from its file, bit for bit as if it had never stopped.
 
     `t_end` may be later than the run's own. The file of a system of your own needs that `system`, a run with a scaling
     function of your own that `scaling`, and a `scheme` of your own may be given if it is not known by its name.
+
+    A run that was stopped by a terminal event goes on from the time and state of the event. Functions are not kept in
+    a file, only the names of the events: those the run looks for have to be given again as `events`, and more may be
+    added; with ``events=()`` nothing is looked for any more.
     """
     begun = time.perf_counter()
+    path = path_of("the path of a run", path)
     earlier = load(path, system=system)
     facts = earlier.facts
+    t_end = None if t_end is None else number("t_end", t_end)
     if t_end is not None and t_end < facts.t_end:
         raise InputError(f"t_end = {t_end:g} lies before the end of the run, {facts.t_end:g}")
-    if earlier.status == "complete" and (t_end is None or t_end == facts.t_end):
+    if earlier.status == "complete" and (t_end is None or t_end == facts.t_end) and not _stopped_by_event(earlier):
         raise InputError(f"the run in '{path}' is already finished (t = {facts.t_end:g}); nothing to resume")
     problem = earlier.problem if system is None else None
     plan = Plan.from_facts(facts, problem or earlier.system, t_end=t_end, scheme=scheme, scaling=scaling)
@@ -174,14 +182,21 @@ def resume(
             f"the run in '{path}' was made with other equations (another model or another version of livens): "
             "it cannot be resumed"
         )
-    facts = dataclasses.replace(facts, t_end=plan.t_end)
+    given_again(path, facts.events, events)
+    facts = dataclasses.replace(facts, t_end=plan.t_end, events=names_of(events))
     stored = earlier.record.checkpoint["recorder"]
     file = RunFile.reopen(Path(path), int(stored["rows"]), int(stored["step"]))
     recorder = Recorder(facts, compiled.layout, file)
     try:
-        run = Run(plan, compiled, facts, recorder, earlier=earlier.record, events=events, progress=progress)
+        run = Run(plan, compiled, facts, recorder, earlier=earlier.record, events=events or (), progress=progress)
     except BaseException:
         recorder.release()
         raise
     run.statistics.compile_s += time.perf_counter() - begun
     return run.go()
+
+
+def _stopped_by_event(earlier: Result) -> bool:
+    """Whether a run ended before the time it was meant to reach."""
+    counts = earlier.record.checkpoint["run"].get("counts", ())
+    return len(counts) > 0 and bool(counts[-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from livens.run.simulate import simulate
 from livens.scenario.model import Model
 from livens.scenario.reader import Document, document, read
 from livens.scenario.schema import ProblemScenario, SystemScenario, validated
+from livens.scenario.show import shown
 
 #: The problem name of systems that are written in a scenario; their description is what rebuilds them from a file.
 NAME = "scenario"
@@ -118,13 +119,22 @@ class Scenario:
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments for `livens.simulate` besides the problem."""
-        values = {name: getattr(self.fields, name) for name in _RUN_FIELDS}
+        return self.settings_besides(())
+
+    def settings_besides(self, given: Collection[str]) -> dict[str, Any]:
+        """The same without those that are given in another way, and so need not be allowed in a file."""
+        values = {name: None if name in given else getattr(self.fields, name) for name in _RUN_FIELDS}
+        if isinstance(self.fields, ProblemScenario) and self.fields.parameters:
+            values["parameters"] = self.fields.parameters
+        if values["out"] is not None and not _inside(values["out"]):
+            words = "must stay in the folder the run is started in; ask for another place on the command line (--out)"
+            raise self._document.error(("out",), f"{words}, got '{shown(values['out'])}'")
         return {name: value for name, value in values.items() if value is not None}
 
     def run(self, **options: Any) -> Result:
         """Run it. Options are those of `livens.simulate`; what is given here and not None replaces the file's."""
         chosen = {name: value for name, value in options.items() if value is not None}
-        return simulate(self.problem(), **{**self.settings, **chosen})
+        return simulate(self.problem(), **{**self.settings_besides(chosen), **chosen})
 
     def changed(self, values: Mapping[str, Any]) -> Scenario:
         """The same scenario with other options of the problem, or other parameters of the system."""
@@ -144,3 +154,12 @@ class Scenario:
                     raise InputError(f"the parameter '{name}' must be one number, got {len(value)}")
             tree["system"] = {**tree["system"], "parameters": {**parameters, **values}}
         return Scenario(dataclasses.replace(self._document, tree=tree))
+
+
+def _inside(name: str) -> bool:
+    """Whether a file of this name lies in the folder it is looked for in, also if links lead elsewhere."""
+    here = Path.cwd().resolve()
+    try:
+        return not Path(name).is_absolute() and (here / name).parent.resolve().is_relative_to(here)
+    except (OSError, RuntimeError):
+        return False

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.analysis.study.steps import chosen_schemes, end_time
+from livens.analysis.study.steps import as_problem, chosen_schemes, end_time
 from livens.analysis.verdicts import Row, plain, rows
 from livens.errors import IntegrationError
 from livens.expressions.numbers import positive
@@ -82,7 +82,7 @@ def errors_at_end(run: Result, exact: Mapping[str, np.ndarray]) -> dict[str, flo
 
 
 def compare(
-    problem: Problem,
+    problem: str | Problem,
     schemes: str | Sequence[str | Scheme] | None = None,
     h: float | None = None,
     t_end: float | None = None,
@@ -96,6 +96,7 @@ def compare(
     >>> [entry.report[0].verdict for entry in study.entries]
     ['conserved to round-off as promised', 'bounded, no trend']
     """
+    problem = as_problem(problem)
     chosen, end = chosen_schemes(problem, schemes), end_time(problem, t_end)
     step = positive("h", problem.h if h is None else h)
     exact = problem.reference(end) if problem.reference is not None else {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from livens.analysis.study.order import Fit, fit_order
 from livens.analysis.study.reference import Reference, reference_at
-from livens.analysis.study.steps import ONLY_THE_END, checked, chosen_schemes, end_time, usual_steps
+from livens.analysis.study.steps import ONLY_THE_END, as_problem, checked, chosen_schemes, end_time, usual_steps
 from livens.analysis.verdicts import plain
 from livens.errors import IntegrationError
 from livens.models.problem import Problem
@@ -95,7 +95,7 @@ class Convergence:
 
 
 def converge(
-    problem: Problem,
+    problem: str | Problem,
     schemes: str | Sequence[str | Scheme] | None = None,
     h: Sequence[float] | None = None,
     t_end: float | None = None,
@@ -115,6 +115,7 @@ def converge(
     >>> print(f"{study['livens-em'].fits['q'].order:.2f}")
     2.00
     """
+    problem = as_problem(problem)
     chosen, end = chosen_schemes(problem, schemes), end_time(problem, t_end)
     steps = usual_steps(problem, end) if h is None else checked(h)
     total = sum((end - problem.t0) / step for step in steps) * len(chosen) * repeats
@@ -162,7 +163,7 @@ def _point(
 
 
 def work_precision(
-    problem: Problem,
+    problem: str | Problem,
     schemes: str | Sequence[str | Scheme] | None = None,
     h: Sequence[float] | None = None,
     t_end: float | None = None,

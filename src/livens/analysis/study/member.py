@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,11 +18,6 @@ from livens.run.simulate import execute
 
 #: Not options of the problem but of the run.
 RUN_OPTIONS = ("scheme", "h", "t_end")
-
-
-def quiet_start() -> None:
-    """A worker leaves Ctrl-C to the program that started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def from_scenario(path: str, **changes: Any) -> Problem:

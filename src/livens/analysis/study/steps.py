@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from livens import problems
 from livens import schemes as all_schemes
 from livens.errors import InputError
 from livens.expressions.numbers import number, positive
@@ -20,12 +21,23 @@ ONLY_THE_END = 2**52
 _MOST_HALVINGS = 30
 
 
+def as_problem(problem: str | Problem) -> Problem:
+    """A problem, or the ready one of this name."""
+    if isinstance(problem, str):
+        return problems.load(problem)
+    if not isinstance(problem, Problem):
+        raise InputError(f"a study needs a Problem or the name of one, got {problem!r}")
+    return problem
+
+
 def chosen_schemes(problem: Problem, names: str | Sequence[str | Scheme] | None) -> list[Scheme]:
     """The schemes asked for, each once; without names all that fit the problem and its scaling."""
     if names is None:
         return [
             scheme for name in all_schemes.fitting(problem.system) if _runs(problem, scheme := all_schemes.get(name))
         ]
+    if not isinstance(names, (str, list, tuple)):
+        raise InputError(f"schemes must be names of schemes, got {names!r}")
     listed = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
     found = {scheme.name: scheme for scheme in map(all_schemes.get, listed)}
     if not found:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from livens import problems
+from livens.analysis.study.crew import Crew, LostWorkerError
 from livens.analysis.study.grid import combinations
 from livens.analysis.study.grouped import run_members
-from livens.analysis.study.member import RUN_OPTIONS, quiet_start, run_member
+from livens.analysis.study.member import RUN_OPTIONS, run_member
 from livens.analysis.study.table import write_table
 from livens.errors import InputError, suggestion
 from livens.expressions.numbers import whole_number
@@ -112,42 +111,26 @@ def _spread(
     bar: Progress,
     count: int,
 ) -> Sweep:
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=quiet_start)
     rows: dict[int, dict[str, Any]] = {}
-    places: dict[Future[dict[str, Any]], int] = {}
     interrupted = False
     try:
-        for i, member in enumerate(members):
-            places[pool.submit(run_member, problem, fixed, member, final)] = i
-        open_ = set(places)
-        while open_:
-            done, open_ = wait(open_, timeout=0.2, return_when=FIRST_COMPLETED)
-            for future in done:
-                rows[places[future]] = _row(future, members[places[future]])
-            bar.update(len(rows))
+        with Crew(count, run_member) as crew:
+            for done in crew.do([(problem, fixed, member, final) for member in members]):
+                rows |= {i: _row(answer, members[i]) for i, answer in done}
+                bar.update(len(rows))
     except KeyboardInterrupt:
         interrupted = True
-        for future, i in places.items():
-            if future.done() and not future.cancelled():
-                rows[i] = _row(future, members[i])
-    finally:
-        pool.shutdown(wait=not interrupted, cancel_futures=True)
-        if interrupted:
-            for worker in set(multiprocessing.active_children()) - before:
-                worker.terminate()
     kept = tuple(rows[i] for i in sorted(rows) if rows[i]["status"] != "interrupted")
     return Sweep(name, kept, len(members), interrupted)
 
 
-def _row(future: Future[dict[str, Any]], member: Mapping[str, Any]) -> dict[str, Any]:
+def _row(answer: Any, member: Mapping[str, Any]) -> dict[str, Any]:
     """What a run left behind, also if its process was killed (by a lack of memory, say)."""
-    try:
-        return future.result()
-    except BrokenExecutor:
+    if isinstance(answer, LostWorkerError):
         return {**member, "status": "failed", "reason": "a process of the sweep was killed, perhaps for lack of memory"}
-    except Exception as error:  # what could not be sent to a process or back
-        return {**member, "status": "failed", "reason": f"{type(error).__name__}: {error}"}
+    if isinstance(answer, Exception):  # what could not be sent to a process or back
+        return {**member, "status": "failed", "reason": f"{type(answer).__name__}: {answer}"}
+    return dict(answer)
 
 
 def _check_names(problem: str | Callable[..., Problem], names: set[str]) -> None:

@@ -1,0 +1,122 @@
+"""The folder of compiled code: private, bounded, and not needed."""
+
+import os
+import stat
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from livens.engine import cache
+
+SCRIPT = """
+import livens as lv
+ball = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: 9.75 * q[0])
+print(len(lv.simulate(ball, q0=[1.0], v0=[0.0], h=0.01, t_end=0.1)))
+"""
+#: Nobody knows the user, and Numba finds no place beside the source and none at home.
+NOBODY = """
+import pwd
+from numba.core import caching
+def unknown(uid):
+    raise KeyError(uid)
+pwd.getpwuid = unknown
+for name in ("InTreeCacheLocator", "UserWideCacheLocator"):
+    place = getattr(caching, name, None) or getattr(caching, "_" + name)
+    place.from_function = classmethod(lambda *arguments: None)
+"""
+KEY = "ab" + "0" * 62
+
+
+@pytest.fixture
+def kernels(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIVENS_CACHE_DIR", str(tmp_path / "kernels"))
+    cache._usable.cache_clear()
+    yield tmp_path / "kernels"
+    cache._usable.cache_clear()
+
+
+def test_the_folder_is_private(kernels):
+    cache.write(KEY, b"code")
+    assert cache.read(KEY) == b"code" and stat.S_IMODE(kernels.stat().st_mode) == 0o700
+    kernels.chmod(0o755)
+    cache._usable.cache_clear()
+    assert cache.read(KEY) == b"code" and stat.S_IMODE(kernels.stat().st_mode) == 0o700
+
+
+def test_a_folder_that_others_can_write_to_is_refused(kernels):
+    cache.write(KEY, b"code")
+    kernels.chmod(0o777)
+    cache._usable.cache_clear()
+    with pytest.warns(RuntimeWarning, match="others may write there"):
+        assert cache.folder() != kernels
+    assert stat.S_IMODE(cache.folder().stat().st_mode) == 0o700
+
+
+def test_a_folder_of_somebody_else_is_refused(kernels, monkeypatch):
+    kernels.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: kernels.stat().st_uid + 1)
+    with pytest.warns(RuntimeWarning, match="belongs to another user"):
+        assert cache.folder() != kernels
+
+
+def test_no_home_and_no_room(kernels, monkeypatch):
+    monkeypatch.setattr(cache, "wanted", lambda: None)
+    with pytest.warns(RuntimeWarning, match="there is no home folder"):
+        cache.folder()
+    cache._usable.cache_clear()
+    monkeypatch.setattr(cache, "_temporary", lambda: None)
+    with pytest.warns(RuntimeWarning, match="compiled anew in every run"):
+        assert cache.folder() is None
+    cache.write(KEY, b"code")
+    assert cache.read(KEY) is None
+
+
+def test_garbage_is_not_code(kernels):
+    cache.write(KEY, b"code")
+    file = kernels / KEY[:2] / f"{KEY}.o"
+    other = "ab" + "1" * 62
+    file.with_name(f"{other}.o").write_bytes(file.read_bytes())
+    assert cache.read(other) is None, "what is kept under another key is not what is asked for"
+    file.write_bytes(b"garbage")
+    assert cache.read(KEY) is None
+    file.unlink()
+    os.mkfifo(file)
+    assert cache.read(KEY) is None
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    assert cache.read(KEY) is None
+    cache.write(KEY, b"code")
+    assert cache.read(KEY) == b"code" and not file.is_symlink()
+
+
+def test_what_was_used_longest_ago_goes(kernels):
+    for i in range(10):
+        cache.write(f"{i}{i}{KEY}", bytes(1000))
+        os.utime(kernels / f"{i}{i}" / f"{i}{i}{KEY}.o", (i, i))
+    cache.read(f"00{KEY}")
+    cache.tidy(kernels, limit=5000)
+    left = {path.name[:2] for path in kernels.rglob("*.o")}
+    assert left == {"00", "99", "88"}
+
+
+@pytest.mark.parametrize("who", ["nobody", "read-only"])
+def test_a_run_needs_no_folder(tmp_path, who):
+    """No HOME, no entry in the list of users, nothing that can be written: a word, no traceback, and the result."""
+    environment = {name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "PATH"))}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(tmp_path)}
+    if who == "read-only":
+        environment |= {"HOME": "/proc", "XDG_CACHE_HOME": "/proc"}
+    done = subprocess.run(
+        [sys.executable, "-c", NOBODY + SCRIPT], env=environment, capture_output=True, text=True, cwd="/", timeout=500
+    )
+    assert done.returncode == 0 and done.stdout == "11\n", done.stderr
+    assert "Traceback" not in done.stderr and "compiled code cannot be kept" in done.stderr
+
+
+def test_a_good_folder_says_nothing(kernels):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cache.folder() == Path(kernels)

@@ -1,0 +1,113 @@
+"""Ctrl-C at any moment: no traceback, nobody left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SWEEP = """
+import livens as lv
+if __name__ == "__main__":
+    print("begun", flush=True)
+    speeds = [float(i) for i in range(1, 40)]
+    study = lv.study.sweep("double-four-bar", dict(speed=speeds), dict(h=1e-4, t_end=1e4), workers=2)
+    print("interrupted" if study.interrupted else "finished", flush=True)
+"""
+BOUND = 120.0
+
+
+def children(pid):
+    """Processes whose parent this is."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            except OSError:
+                continue
+            if parent == str(pid):
+                found.append(int(entry.name))
+    return found
+
+
+def alive(pid):
+    """Whether a process is there and at work; one that nobody asks for its exit code any more is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="processes cannot be listed")
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_sweep_ends_after_ctrl_c(tmp_path, workers):
+    """Sent to all processes of the group, as a terminal does, as soon as so many of them are there."""
+    script = tmp_path / "study.py"
+    script.write_text(SWEEP)
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert process.stdout.readline() == "begun\n"
+        end = time.monotonic() + BOUND
+        while len(children(process.pid)) < workers and time.monotonic() < end:
+            time.sleep(0.01)
+        started = children(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=BOUND)
+    finally:
+        process.kill()
+        process.wait()
+    assert out == "interrupted\n" and "Traceback" not in err, err
+    end = time.monotonic() + BOUND
+    while any(map(alive, started)) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not any(map(alive, started)), "somebody is left behind"
+
+
+#: The command, which sends Ctrl-C to itself when it imports a module: the moments are the same on every machine.
+COMMAND = """
+import os, signal, sys
+where = sys.argv.pop(1)
+def hook(event, arguments):
+    if event == "import" and arguments[0] == where:
+        os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(hook)
+from livens.cli import main
+main()
+"""
+MOMENTS = [
+    "importlib.abc",
+    "typer",
+    "livens.cli.run",
+    "livens.errors",
+    "casadi",
+    "numba",
+    "h5py",
+    "livens.run.simulate",
+]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ctrl_c_in_the_first_moments(tmp_path, moment):
+    script = tmp_path / "livens"
+    script.write_text(COMMAND)
+    command = [
+        sys.executable,
+        str(script),
+        moment,
+        "run",
+        "simple-pendulum",
+        "--t-end",
+        "1e6",
+        "--json",
+        "--every",
+        "1000",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND, cwd=tmp_path)
+    assert done.returncode == 130 and done.stderr.startswith("livens: stopped by the user"), done.stderr
+    assert "Traceback" not in done.stderr

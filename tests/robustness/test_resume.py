@@ -1,0 +1,222 @@
+"""Runs that go on: after an event, after a kill, with a later end, and what a file must be told again."""
+
+import os
+import shutil
+import types
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import livens as lv
+from livens.cli import app
+from livens.engine import fused
+from livens.results import recorder
+from livens.results.hdf5_writer import RunFile
+from livens.run import run as run_module
+
+CROSSING = lv.Event(lambda q: q[0] - 0.1, name="crossing", direction=-1, terminal=True)
+TURNING = lv.Event(lambda q: q[0] + 0.3, name="turning")
+EVERY = [1, 3]
+
+
+def oscillator():
+    return lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2 + q[0] ** 4 / 4)
+
+
+def equal(**options):
+    return lv.simulate(oscillator(), [1.0], [0.0], scheme="gauss-2", h=0.01, **options)
+
+
+def controlled(**options):
+    control = lv.StepControl(tolerance=1e-9, largest=0.1)
+    return lv.simulate(oscillator(), [1.0], [0.0], scheme="gauss-3", h=0.001, control=control, **options)
+
+
+def fictive(**options):
+    return lv.simulate(lv.problems.load("kepler"), scheme="sundman", h=0.02, **options)
+
+
+def again(march, path, **options):
+    return lv.resume(path, system=None if march is fictive else oscillator(), **options)
+
+
+#: Each march with what its motion agrees to.
+MARCHES = {equal: 1e-7, controlled: 1e-6, fictive: 0.1}
+
+
+@pytest.fixture
+def moments(monkeypatch, tmp_path):
+    """Every commit of a run, as a file of its own: what a kill right after it would leave."""
+    kept = []
+    commit = RunFile.commit
+
+    def commit_and_keep(file, record):
+        commit(file, record)
+        kept.append(tmp_path / f"moment-{len(kept)}.h5")
+        shutil.copyfile(file.path, kept[-1])
+
+    monkeypatch.setattr(RunFile, "commit", commit_and_keep)
+    monkeypatch.setattr(recorder, "SECONDS", 0.0)
+    monkeypatch.setattr(recorder, "SHARE", np.inf)
+    monkeypatch.setattr(run_module, "_CHUNK_STEPS", 29)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # the machine does not fail here
+    return kept
+
+
+def assert_same(one, other):
+    assert one.status == other.status == "complete"
+    for name in other.stored:
+        assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
+    assert one.summary == other.summary and one.events == other.events
+    for name in ("steps", "newton_iterations", "rejected", "repivots", "reference_steps"):
+        assert getattr(one.statistics, name) == getattr(other.statistics, name), name
+
+
+@pytest.mark.parametrize("every", EVERY)
+@pytest.mark.parametrize("march", MARCHES)
+def test_a_run_goes_on_from_its_event(tmp_path, march, every):
+    """Time and state belong together, no event is found twice, and the motion is the one without interruption."""
+    path = tmp_path / "run.h5"
+    stopped = march(t_end=20.0, events=[CROSSING, TURNING], every=every, out=path)
+    times = [stopped.t[-1]]
+    assert stopped.events[-1].name == "crossing" and times[-1] == stopped.events[-1].t < 20.0
+    rows, fictive_times = len(stopped), []
+    for _ in range(2):
+        stopped = again(march, path, events=[TURNING, CROSSING])
+        assert stopped.t[rows - 1] == times[-1], "the row of the event stays"
+        times.append(stopped.t[-1])
+        assert times[-1] > times[-2] + 1.0
+        rows = len(stopped)
+    whole = again(march, path, t_end=21.0, events=())
+    fine = march(t_end=21.0)
+    assert whole.t[-1] == pytest.approx(21.0, abs=1e-12) and np.all(np.diff(whole.t) > 0)
+    for name in ("q", "p"):
+        found, wanted = whole.last(name), fine.last(name)
+        assert np.abs(found - wanted).max() < MARCHES[march], name
+    for t in times:
+        here = int(np.flatnonzero(whole.t == t)[0])
+        assert whole.q[here, 0] == pytest.approx(0.1, abs=1e-3 if march is fictive else 1e-6)
+    if march is fictive:
+        fictive_times = whole.fictive_time
+        assert np.all(np.diff(fictive_times) > 0)
+        if every == 1:
+            ratio = np.diff(whole.t) / np.diff(fictive_times)
+            assert np.abs(np.diff(ratio) / ratio[1:]).max() < 0.2, "time goes smoothly with fictive time"
+    names = [event.name for event in whole.events]
+    assert names.count("crossing") == 3 and len({event.t for event in whole.events}) == len(names)
+
+
+@pytest.mark.parametrize("every", EVERY)
+@pytest.mark.parametrize("march", MARCHES)
+def test_killed_after_an_event(tmp_path, march, every, moments):
+    """Event, go on, be killed at any commit, go on: bit for bit as if it had not been killed."""
+    path, events = tmp_path / "run.h5", [CROSSING, TURNING]
+    march(t_end=4.0, events=events, every=every, out=path)
+    first = tmp_path / "first.h5"
+    shutil.copyfile(path, first)
+    moments.clear()
+    harmless = [lv.Event(CROSSING.function, name="crossing", direction=-1), TURNING]
+    whole = again(march, path, t_end=6.0123, events=harmless)
+    seen = {*moments[::3], moments[-1]}
+    assert len(seen) > 2
+    for killed in seen:
+        assert lv.load(killed).status == "running"
+        assert_same(again(march, killed, events=harmless), whole)
+
+
+@pytest.mark.parametrize("every", EVERY)
+@pytest.mark.parametrize("march", MARCHES)
+def test_a_later_end_and_a_kill(tmp_path, march, every, moments):
+    """Killed at any commit, or ended earlier and then gone on with: bit for bit the run that nothing happened to."""
+    path = tmp_path / "run.h5"
+    whole = march(t_end=5.0, events=[TURNING], every=every, out=path)
+    for killed in {*moments[::4], moments[-1]}:
+        assert_same(again(march, killed, events=[TURNING]), whole)
+    turn = whole.events[0].t
+    for i, end in enumerate((0.5, turn + 1e-3, 3.14159)):
+        path = tmp_path / f"{i}.h5"
+        march(t_end=end, events=[TURNING], every=every, out=path)
+        assert_same(again(march, path, t_end=5.0, events=[TURNING]), whole)
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_an_event_in_the_last_steps_of_a_controlled_run(tmp_path, every, monkeypatch):
+    """They are taken outside the regular ones, several of them if one fails; none of their rows may get lost."""
+    path, stops = tmp_path / "run.h5", 0
+    take = run_module.march_of
+
+    def impatient(plan, layout):
+        """All that is left is taken as last steps."""
+        march = take(plan, layout)
+        march.over = lambda carry: carry.t > 0.5
+        return march
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "march_of", impatient)
+        patch.setattr(run_module, "_CHUNK_STEPS", 4)
+        stopped = controlled(t_end=20.0, events=[CROSSING], every=every, out=path)
+    stops = stopped.t[-1]
+    whole = again(controlled, path, t_end=20.0, events=())
+    assert np.array_equal(whole.t[: len(stopped)], stopped.t) and whole.t[len(stopped) - 1] == stops
+    assert np.all(np.diff(whole.t) > 0)
+    assert whole.statistics.steps == controlled(t_end=20.0).statistics.steps or whole.statistics.steps > len(stopped)
+    assert np.abs(whole.last("q") - controlled(t_end=20.0).last("q")).max() < 1e-6
+
+
+def test_events_have_to_be_given_again(tmp_path):
+    path = tmp_path / "run.h5"
+    equal(t_end=0.5, events=[TURNING, lv.Event(lambda q: q[0])], out=path)
+    assert lv.load(path).facts.events == ("turning", "event 1")
+    with pytest.raises(lv.InputError, match=r"looks for the events turning, event 1: give them again"):
+        lv.resume(path, system=oscillator(), t_end=1.0)
+    with pytest.raises(lv.InputError, match=r"looks for the events event 1: give them again"):
+        lv.resume(path, system=oscillator(), t_end=1.0, events=[TURNING])
+    with pytest.raises(lv.InputError, match=r"events must be a list"):
+        lv.resume(path, system=oscillator(), t_end=1.0, events=7)
+    assert lv.load(path).t[-1] == pytest.approx(0.5), "a refused resume changes nothing"
+    on = lv.resume(path, system=oscillator(), t_end=1.0, events=())
+    assert on.facts.events == ()
+    assert lv.resume(path, system=oscillator(), t_end=2.0).t[-1] == pytest.approx(2.0)
+
+
+def test_what_resume_cannot_change_on_the_command_line(tmp_path):
+    path, call = tmp_path / "run.h5", CliRunner().invoke
+    lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.01, out=path)
+    for option in (["--every", "2"], ["--compress"], ["--tier", "reference"], ["--force"]):
+        answer = call(app, ["run", str(path), "--resume", "--t-end", "0.02", *option])
+        assert isinstance(answer.exception, lv.InputError) and option[0] in str(answer.exception)
+
+
+def test_compiling_under_way_is_booked_as_compiling(monkeypatch):
+    """A clock that only goes on when a pivot order is looked for."""
+    now = [0.0]
+    clock = types.SimpleNamespace(perf_counter=lambda: now[0], monotonic=lambda: now[0])
+    step = lv.prepare(oscillator(), scheme="gauss-2", h=0.01)
+    step.run([1.0], [0.0], t_end=0.1)
+    repivot = fused.FusedStepper.advance
+
+    def advance(stepper, carry, steps, policy, going):
+        found = repivot(stepper, carry, steps, policy, going)
+        w = stepper._buffers.filled(found.carry, 1)
+        stepper._repivot(found.carry.x[-1], w, 0, set())
+        w = stepper._buffers.filled(carry, steps)
+        return repivot(stepper, carry, steps, policy, going)
+
+    def order_for(*arguments):
+        now[0] += 100.0
+        return order(*arguments)
+
+    order = type(step_of(step)).order_for
+    monkeypatch.setattr(type(step_of(step)), "order_for", order_for)
+    monkeypatch.setattr(fused.FusedStepper, "advance", advance)
+    for module in (fused, run_module):
+        monkeypatch.setattr(module, "time", clock)
+    made = step.run([1.0], [0.0], t_end=0.1)
+    assert made.statistics.repivots and made.statistics.wall_s == 0.0 and made.statistics.compile_s >= 100.0
+
+
+def step_of(prepared):
+    from livens.engine.compiled import compiled_step
+
+    return compiled_step(prepared.model, prepared.scheme)
