@@ -145,12 +145,16 @@ def test_symplectic_as_declared(scheme):
         assert max(defects) > 1e-10
 
 
+#: Symmetric in steps of one size, and not declared so: what it keeps belongs to that size, so it cannot be composed.
+NOT_COMPOSED = ("semi-explicit:0.5,0.5",)
+
+
 @all_schemes()
 def test_symmetric_as_declared(scheme):
     """Forth and back leads to the start, on every model it fits; otherwise far from it on one of them."""
     defects = measured(scheme.name)[1]
     assert defects
-    if scheme.traits.symmetric:
+    if scheme.traits.symmetric or scheme.name in NOT_COMPOSED:
         assert max(defects) < 1e-13
     else:
         assert max(defects) > 1e-10
