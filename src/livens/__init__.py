@@ -191,9 +191,17 @@ class _PublicPaths(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """The module has been carried out under its own name, and keeps that."""
+        """The module has been carried out under its own name, and keeps that.
+
+        What it has imported of its own is known under the public path at once: an import of ``livens.study.sweep`` that
+        had to be carried out would end by setting ``livens.study.sweep``, which is a function, to the module.
+        """
         assert module.__spec__ is not None
+        public = module.__spec__.name
         module.__spec__ = module.__spec__.loader_state[1]
+        inner = f"{module.__name__}."
+        for name in [name for name in sys.modules if name.startswith(inner)]:
+            sys.modules.setdefault(f"{public}.{name.removeprefix(inner)}", sys.modules[name])
 
 
 sys.meta_path.insert(0, _PublicPaths())

@@ -210,7 +210,7 @@ def test_spherical_pendulum_conserves():
 def test_pendulum_is_the_other_one_mirrored():
     one, other = load("pendulum", l=2.0), load("simple-pendulum", l=2.0)
     assert np.array_equal(one.q0, [2.0, 0.0]) and one.t_end == 240.0
-    a, b = lv.simulate(one, t_end=3.0), lv.simulate(other, t_end=3.0, h=0.01)
+    a, b = (lv.simulate(problem, t_end=3.0, h=0.01) for problem in (one, other))
     assert np.abs(a.q * [-1, 1] - b.q).max() < 1e-13
 
 

@@ -105,8 +105,8 @@ def test_extremes_keep_what_is_not_a_number(row, column):
     table = np.ones((3, 7))
     table[row, column] = np.nan
     last, largest = np.ones(1), np.zeros(5 + 2)
-    fold(table, np.zeros(3), np.ones(7), last, largest, np.array([3]))
+    fold(table, np.zeros(3), np.ones(7), last, largest, np.array([3]), np.zeros(1))
     assert np.isnan(largest).any()
     before = largest.copy()
-    fold(np.ones((3, 7)), np.zeros(3), np.ones(7), np.ones(1), largest, np.array([3]))
+    fold(np.ones((3, 7)), np.zeros(3), np.ones(7), np.ones(1), largest, np.array([3]), np.zeros(1))
     assert np.array_equal(np.isnan(largest), np.isnan(before))

@@ -3,6 +3,8 @@ function. Imports for type checkers alone are free; the table of public names in
 """
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -114,3 +116,13 @@ def test_no_cycle_at_module_level():
 
     for name in sorted(graph):
         visit(name)
+
+
+def test_a_public_path_leaves_functions_of_the_same_name_alone():
+    code = (
+        "import livens, livens.study.sweep, livens.tableaus.murua\n"
+        "from livens.study.sweep import Sweep\n"
+        "from livens.analysis.study.sweep import Sweep as same\n"
+        "assert Sweep is same and callable(livens.study.sweep) and callable(livens.tableaus.murua)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

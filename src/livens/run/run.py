@@ -172,7 +172,7 @@ class Run:
                 if not march.over(self._carry):
                     interrupt.arm()  # in a run that is over at once it would cost more than the run
                     bar.update(march.progress(self._carry)[0])
-                    self._recorder.save_now_and_then(lambda: self._record("running"))
+                self._recorder.save_now_and_then(lambda: self._record("running"))
             self._before_last = self._checkpoint()  # a longer run would not take the last steps
             last = march.last(self._stepper, self._carry)
             stop = self._look(last, regular=False) if last is not None else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from livens.analysis.study.member import described, planned, run_member
@@ -22,8 +22,11 @@ def run_members(
     options: Mapping[str, Any],
     members: Sequence[Mapping[str, Any]],
     final: bool,
-) -> list[dict[str, Any]]:
-    """One row for each member, in their order; equal to what `run_member` says of it, up to round-off."""
+) -> Iterator[dict[str, Any]]:
+    """One row for each member, in their order; equal to what `run_member` says of it, up to round-off.
+
+    Members that run by themselves do so when their row is asked for: whoever is interrupted asks for no more.
+    """
     rows: list[dict[str, Any] | None] = [None] * len(members)
     groups: dict[Any, list[tuple[int, Plan, Problem]]] = {}
     for i, chosen in enumerate(members):
@@ -37,10 +40,8 @@ def run_members(
     for group in groups.values():
         if len(group) >= _WORTH:
             _fill(rows, group, members, final)
-    return [
-        run_member(build, options, chosen, final) if row is None else row
-        for row, chosen in zip(rows, members, strict=True)
-    ]
+    for row, chosen in zip(rows, members, strict=True):
+        yield run_member(build, options, chosen, final) if row is None else row
 
 
 def _fill(
