@@ -88,7 +88,7 @@ MOMENTS = [
     "casadi",
     "numba",
     "h5py",
-    "livens.run.simulate",
+    "livens.run.plan",
 ]
 
 

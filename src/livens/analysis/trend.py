@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 #: The series is averaged to at least this many bins (once it is long enough), and at most twice as many.
 _BINS = 32
@@ -82,6 +81,8 @@ def line(t: np.ndarray, y: np.ndarray) -> Trend | None:
     """Least squares. Neighbouring residuals that are alike count as fewer independent values."""
     if not (np.all(np.isfinite(y)) and np.all(np.isfinite(t))) or np.ptp(t) == 0:
         return None
+    from scipy.special import stdtrit  # it takes long to import, and short runs have no trend
+
     n = len(t)
     x = t - t.mean()
     scale = float(np.abs(y).max()) or 1.0  # squares of round-off would underflow

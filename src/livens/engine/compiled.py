@@ -25,7 +25,7 @@ from livens.engine.kernels import (
 )
 from livens.engine.loop import Control
 from livens.engine.native import Code
-from livens.engine.newton import Kernels
+from livens.engine.newton import Kernels, Workspace
 from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.predictor import predictor_kernel
 from livens.engine.reference import ReferenceStepper
@@ -60,6 +60,7 @@ class CompiledStep:
         self._newton: dict[Order, tuple[Code, Code]] = {}
         self._addresses: dict[Order | None, Kernels] = {}
         self._first: collections.OrderedDict[Hashable, Order] = collections.OrderedDict()
+        self.spare: list[Workspace] = []
         self._lock = threading.RLock()
         self._made: dict[Hashable, Any] = {}
 

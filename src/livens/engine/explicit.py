@@ -22,7 +22,10 @@ class ExplicitStepper:
         assert compiled.flat.size == 0
         self.cost = Cost()
         self._compiled, self._kernels = compiled, compiled.kernels(None)
-        self._buffers = Buffers(k, compiled.flat.kind_sizes)
+        self._buffers = Buffers(k, compiled.flat.kind_sizes, spare=compiled.spare)
+
+    def release(self) -> None:
+        self._buffers.release()
 
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
         w = self._buffers.filled(carry, steps)

@@ -26,7 +26,7 @@ class FusedStepper:
         self._compiled, self.cost = compiled, Cost()
         self._control = NO_CONTROL if control is None else control
         estimates = compiled.estimates if self._control.absolute or self._control.relative else 0
-        self._buffers = Buffers(k, compiled.flat.kind_sizes, estimates)
+        self._buffers = Buffers(k, compiled.flat.kind_sizes, estimates, compiled.spare)
         self._reference: ReferenceSolver | None = None
         self.order = order
 
@@ -48,11 +48,13 @@ class FusedStepper:
         return self._reference
 
     def state(self) -> dict[str, Any]:
-        rows, columns = (np.array(part, dtype=np.int64) for part in self.order)
-        return {"row_order": rows, "column_order": columns}
+        return dict(zip(("row_order", "column_order"), self.order, strict=True))
 
     def restore(self, stored: dict[str, Any]) -> None:
         self.order = tuple(map(int, stored["row_order"])), tuple(map(int, stored["column_order"]))
+
+    def release(self) -> None:
+        self._buffers.release()
 
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
         w = self._buffers.filled(carry, steps)
@@ -82,7 +84,8 @@ class FusedStepper:
                     reached = policy.entry >= 0 and not w.Z[done + 1, policy.entry] <= policy.limit
                     done += not reached
                     last, slow, tried = steps, SLOW_ITERATIONS, {self.order}
-        self.cost.rejected = int(going[0]["failures"])
+        if policy.controlled:
+            self.cost.rejected = int(going[0]["failures"])
         return finite(steps_of(w, carry, done, policy, trouble, reached), w, self._compiled.layout)
 
     def _forget(self, w: Workspace, done: int) -> np.ndarray:

@@ -210,6 +210,13 @@ def advance(
 
 
 @jit
+def count(times: np.ndarray, sizes: np.ndarray, origin: float, first: int, h: float) -> None:
+    """Where equal steps end, and their sizes. They are counted from the origin: a sum would gather rounding errors."""
+    for s in range(sizes.size):
+        times[s + 1], sizes[s] = origin + (first + s + 1) * h, h
+
+
+@jit
 def tabulate(kernel: int, X: np.ndarray, Z: np.ndarray, c: np.ndarray, t: np.ndarray, out: np.ndarray) -> None:
     """Evaluate a kernel at every row of (X, Z, t)."""
     for s in range(Z.shape[0]):

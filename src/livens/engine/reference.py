@@ -131,6 +131,9 @@ class ReferenceStepper:
         self._buffers = Buffers(k, equations.kind_sizes)
         self._solver = ReferenceSolver(equations)
 
+    def release(self) -> None:
+        self._buffers.release()
+
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
         assert not policy.controlled, "the reference tier takes equal steps"
         w = self._buffers.filled(carry, steps)

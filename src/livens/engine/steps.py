@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from livens.engine.loop import Policy
+from livens.engine.loop import Policy, count
 from livens.engine.newton import PAST, Workspace
 from livens.engine.places import places
+
+
+def step_constants(h: float, t: float, k: np.ndarray) -> np.ndarray:
+    """What the equations of a step are given beside state and unknowns: its size, its time and the parameters."""
+    c = np.empty(2 + k.size)
+    c[0], c[1], c[2:] = h, t, k
+    return c
 
 
 @dataclass(slots=True)
@@ -25,9 +33,10 @@ class Carry:
     @classmethod
     def start(cls, t: float, z: np.ndarray, x: np.ndarray) -> Carry:
         """Before the first step, from a state and a guess of the unknowns; the bounds accept nothing yet."""
-        past = np.empty((PAST, x.size))
+        past, accepted = np.empty((PAST, x.size)), np.empty(x.size)
         past[:] = x
-        return cls(t, z.copy(), past, np.zeros(x.size), np.full(x.size, np.inf))
+        accepted.fill(np.inf)
+        return cls(t, z.copy(), past, np.zeros(x.size), accepted)
 
     def state(self) -> dict[str, Any]:
         return {"time": self.t, "z": self.z, "x": self.x, "dx": self.dx, "scale": self.scale}
@@ -55,9 +64,9 @@ class Steps:
     The arrays are views of buffers that the next call overwrites.
     """
 
-    t: np.ndarray
+    times: np.ndarray  # with that before the first step
+    states: np.ndarray  # with that before the first step
     sizes: np.ndarray
-    Z: np.ndarray
     X: np.ndarray
     iterations: np.ndarray
     before: Carry
@@ -67,21 +76,31 @@ class Steps:
     fictive: np.ndarray | None = None  # where the steps end in fictive time, if they are equal there
 
     @property
+    def t(self) -> np.ndarray:
+        """Where the steps end."""
+        return self.times[1:]
+
+    @property
+    def Z(self) -> np.ndarray:
+        """The states there."""
+        return self.states[1:]
+
+    @property
     def taken(self) -> int:
-        return len(self.t)
+        return len(self.sizes)
 
     def until(self, s: int, trouble: Trouble | None = None) -> Steps:
         """The first s of these steps, as if no other had been taken."""
         if s == self.taken:
             return self if trouble is None else replace(self, trouble=trouble, reached=False)
         unknowns = np.concatenate([self.before.x, self.X[:s]])[-PAST:]
-        t, z = (float(self.t[s - 1]), self.Z[s - 1].copy()) if s else (self.before.t, self.before.z)
+        t, z = (float(self.times[s]), self.states[s].copy()) if s else (self.before.t, self.before.z)
         carry = replace(self.carry, t=t, z=z, x=unknowns)
         fictive = None if self.fictive is None else self.fictive[:s]
         return Steps(
-            self.t[:s],
+            self.times[: s + 1],
+            self.states[: s + 1],
             self.sizes[:s],
-            self.Z[:s],
             self.X[:s],
             self.iterations[:s],
             self.before,
@@ -118,24 +137,56 @@ class Stepper(Protocol):
         """Go on from a stored state."""
         ...
 
+    def release(self) -> None:
+        """The run is over, and what it worked with may be used by the next."""
+        ...
+
+
+#: So many workspaces wait for the next runs of a compiled step.
+_SPARE = 2
+
 
 class Buffers:
-    """The arrays of a chunk, kept from call to call: fresh memory costs a step's time."""
+    """The arrays of a chunk, kept from call to call: fresh memory costs a step's time.
 
-    def __init__(self, k: np.ndarray, kinds: np.ndarray, estimates: int = 0) -> None:
+    `spare` are those that earlier runs of the same step have released.
+    """
+
+    def __init__(
+        self, k: np.ndarray, kinds: np.ndarray, estimates: int = 0, spare: list[Workspace] | None = None
+    ) -> None:
         self._k, self._kinds, self._estimates = k, kinds, estimates
+        self._spare = [] if spare is None else spare
         self._held: Workspace | None = None
-        self._room = 0
+
+    def release(self) -> None:
+        """Leave the arrays to the next run: nobody looks at the last steps any more."""
+        if self._held is not None and len(self._spare) < _SPARE:
+            self._spare.append(self._held)
+        self._held = None
+
+    def _taken_over(self) -> Workspace | None:
+        """Arrays of an earlier run, as good as new."""
+        try:
+            found = self._spare.pop()
+        except IndexError:
+            return None
+        if found.estimate.size != self._estimates:
+            return None
+        found.c[2:] = self._k
+        found.work.fill(0.0)
+        return found
 
     def filled(self, carry: Carry, steps: int) -> Workspace:
         """Room for `steps` steps, with their past filled in. What was there before is overwritten."""
         n = carry.x.shape[1]
-        if self._held is None or self._room < steps:
-            self._room = steps
+        if self._held is None:
+            self._held = self._taken_over()
+        if self._held is None or len(self._held.iterations) < steps:
             at = places(n)
             work = np.zeros(at.rows)
             self._held = Workspace(
-                c=np.concatenate([[0.0, 0.0], self._k]),
+                c=step_constants(0.0, 0.0, self._k),
                 Z=np.empty((steps + 1, carry.z.size)),
                 X=np.empty((steps + PAST, n)),
                 t=np.empty(steps + 1),
@@ -156,18 +207,17 @@ def steps_of(
     w: Workspace, before: Carry, taken: int, policy: Policy, trouble: Trouble | None = None, reached: bool = False
 ) -> Steps:
     """What a tier returns after `taken` steps in its buffers."""
-    if policy.controlled:
-        t = w.t[1 : taken + 1]
-    elif policy.entry >= 0:
-        t = w.Z[1 : taken + 1, policy.entry].copy()
+    times = w.t[: taken + 1]
+    if policy.entry >= 0:
+        times[1:] = w.Z[1 : taken + 1, policy.entry]
+    if policy.controlled or policy.entry >= 0:
+        sizes = np.diff(times)
     else:
-        t = policy.origin + np.arange(policy.first + 1, policy.first + taken + 1) * policy.h
-    varying = policy.controlled or policy.entry >= 0
-    sizes = np.diff(t, prepend=before.t) if varying else np.full(taken, policy.h)
-    last = float(t[-1]) if taken else before.t
-    carry = Carry(last, w.Z[taken].copy(), w.X[taken : taken + PAST].copy(), w.dx.copy(), w.scale.copy())
-    Z, X = w.Z[1 : taken + 1], w.X[PAST : PAST + taken]
-    return Steps(t, sizes, Z, X, w.iterations[:taken], before, carry, trouble, reached)
+        sizes = np.empty(taken)
+        count(times, sizes, policy.origin, policy.first, policy.h)
+    carry = Carry(float(times[taken]), w.Z[taken].copy(), w.X[taken : taken + PAST].copy(), w.dx.copy(), w.scale.copy())
+    X = w.X[PAST : PAST + taken]
+    return Steps(times, w.Z[: taken + 1], sizes, X, w.iterations[:taken], before, carry, trouble, reached)
 
 
 def finite(steps: Steps, w: Workspace, names: Any) -> Steps:
@@ -175,7 +225,8 @@ def finite(steps: Steps, w: Workspace, names: Any) -> Steps:
 
     What is not finite stays so: looking at the last state is enough to know.
     """
-    if np.isfinite(steps.carry.z).all():
+    z = steps.carry.z
+    if math.isfinite(z.dot(z)) or np.isfinite(z).all():  # the first is soon known, the second is right
         return steps
     good = int(np.argmin(np.isfinite(steps.Z).all(axis=1)))
     entry = int(np.argmin(np.isfinite(steps.Z[good])))

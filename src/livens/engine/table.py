@@ -8,7 +8,9 @@ import casadi as ca
 import numpy as np
 
 from livens.engine import loop
+from livens.engine.fold import fold_states
 from livens.engine.kernels import simple_kernel
+from livens.engine.steps import step_constants
 from livens.models.model import Model
 
 
@@ -34,7 +36,11 @@ class Table:
     def __call__(self, t: np.ndarray, Z: np.ndarray, k: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """One row for each state; X are the multipliers, if the expressions depend on them."""
         out = np.empty((len(t), self.width))
-        c = np.concatenate([[0.0, 0.0], k])
         Z = np.ascontiguousarray(Z)
-        loop.tabulate(self._code.address, Z if X is None else X, Z, c, np.ascontiguousarray(t, dtype=float), out)
+        t = np.ascontiguousarray(t, dtype=float)
+        loop.tabulate(self._code.address, Z if X is None else X, Z, step_constants(0.0, 0.0, k), t, out)
         return out
+
+    def fold(self, t: np.ndarray, Z: np.ndarray, k: np.ndarray, *so_far: Any) -> None:
+        """Take the rows of these states into account, without a table of them; see `livens.engine.fold.fold_states`."""
+        fold_states(self._code.address, t, np.ascontiguousarray(Z), step_constants(0.0, 0.0, k), *so_far)

@@ -40,4 +40,4 @@ class Evaluator:
             for array, value in zip(self._given, values, strict=True):
                 array[:] = value
             self._run()
-            return [array.T.copy() for array in self._found]
+            return [array.copy().T for array in self._found]

@@ -27,7 +27,7 @@ class Layout:
         ends = np.cumsum([0, *self.sizes.values()]).tolist()
         return {name: slice(a, b) for name, a, b in zip(self.sizes, ends[:-1], ends[1:], strict=True)}
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
         return sum(self.sizes.values())
 
@@ -47,7 +47,7 @@ class Layout:
 
     def vector(self, values: Mapping[str, Any]) -> np.ndarray:
         """A state of these parts; what is not given is zero."""
-        z = np.zeros(self.size)
+        z, slices = np.zeros(self.size), self._slices
         for name, value in values.items():
-            z[self[name]] = value
+            z[slices[name]] = value
         return z

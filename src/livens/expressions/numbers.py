@@ -69,7 +69,8 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
     'fused'
     """
     if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{name} must be {' or '.join(map(repr, allowed))}, got {value!r}")
+        *most, last = map(repr, allowed)
+        raise InputError(f"{name} must be {', '.join(most)}{' or ' if most else ''}{last}, got {value!r}")
     return value
 
 
@@ -100,7 +101,7 @@ def vector(name: str, value: Any, names: Sequence[str], of: str = "") -> np.ndar
     if numbers.shape != (size,):
         got = f"{numbers.size} numbers" if numbers.ndim == 1 else f"an array of shape {numbers.shape}"
         raise InputError(f"{name} must be {size} numbers ({f'one per {of}' if of else _listed(names)}), got {got}")
-    if not np.isfinite(numbers).all():
+    if not math.isfinite(numbers.dot(numbers)) and not np.isfinite(numbers).all():  # the first is soon known
         bad = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise InputError(f"{name} must be finite, but {name}[{names[bad]}] is {numbers[bad]}")
     return numbers

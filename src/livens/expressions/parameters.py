@@ -191,15 +191,15 @@ class ParameterTable:
                 raise InputError(f"parameter '{name}' is the same as '{follows}': change that")
         raise InputError(f"unknown parameter '{name}'{suggestion(str(name), {*self.entries, *self.further})}")
 
-    def plain(self, changes: Mapping[str, Any] | None = None, only: Collection[str] | None = None) -> dict[str, Any]:
-        """The values by name as plain Python numbers and lists; `only` some of them, if named."""
-        values = self.vector(changes)
+    def plain(self, values: np.ndarray | None = None, only: Collection[str] | None = None) -> dict[str, Any]:
+        """The values by name as plain Python numbers and lists, if not these; `only` some of them, if named."""
+        values = self._vector if values is None else values
         listed = {name: entry for name, entry in self.entries.items() if only is None or name in only}
         return {name: values[e.places[0]].reshape(e.shape).tolist() for name, e in listed.items()}
 
-    def noted(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def noted(self, changed: Collection[str], values: np.ndarray) -> dict[str, Any]:
         """The model's own parameters, and what else was changed."""
-        return self.plain(changes, {*self.shared.values, *(changes or {})})
+        return self.plain(values, {*self.shared.values, *changed})
 
 
 def _followed(part: Parameters, name: str, of_part: Mapping[int, str]) -> str:

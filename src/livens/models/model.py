@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -116,12 +116,12 @@ class Model:
         """All parameters as the compiled step reads them, some of them changed."""
         return self.parameter_table.vector(changes)
 
-    def parameter_values(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """What a file has to say of the parameters of a run: the shared ones, and what else was changed.
+    def parameter_values(self, changed: Collection[str], k: np.ndarray) -> dict[str, Any]:
+        """What a file has to say of the parameters k of a run: the shared ones, and what else was changed.
 
         There may be thousands of elements, whose values the model knows: names that are missing have those.
         """
-        return self.parameter_table.noted(changes)
+        return self.parameter_table.noted(changed, k)
 
     # -- what a run asks for ------------------------------------------------------------------------------------------
     @property

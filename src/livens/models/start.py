@@ -72,16 +72,15 @@ def _regular_start(
     Accelerations and multipliers follow from a regular matrix: then no constraint is redundant.
     """
     checks, p, A, b = d.at_regular_start(q, v, t0, k)
-    position, velocity, total = checks.ravel().tolist()
+    position, velocity, norm, total = checks.ravel().tolist()
     if not (position <= TOLERANCE and velocity <= TOLERANCE and math.isfinite(total)):
         return None
     multipliers = np.zeros(0)
     if system.m:
-        norm = np.abs(A).sum(axis=0).max()
-        factors, pivots, info = lapack.dgetrf(A)
+        factors, _, found, info = lapack.dgesv(A, b)
         if info or not lapack.dgecon(factors, norm)[0] > _REGULAR:
             return None
-        multipliers = lapack.dgetrs(factors, pivots, b)[0].ravel()[system.n :]
+        multipliers = found.ravel()[system.n :]
     return InitialState(t0, {"q": q, "v": v, "p": p.ravel(), "multipliers": multipliers})
 
 

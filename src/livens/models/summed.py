@@ -79,8 +79,8 @@ class Dynamics(View):
     def at_regular_start(self) -> Evaluator:
         """What a start without any trouble needs.
 
-        The largest relative violation of a constraint on both levels and the sum of everything, which is finite if all
-        of it is; the momenta; matrix and right-hand side of the accelerations.
+        The largest relative violation of a constraint on both levels, the norm of the matrix (of columns) and the sum
+        of everything, which is finite if all of it is; the momenta; matrix and right-hand side of the accelerations.
         """
         matrix, right = self.acceleration_system
         size = ca.fabs(self.G)
@@ -90,7 +90,8 @@ class Dynamics(View):
         ]
         momenta = self.fibre_derivative
         total = self.T + self.V + ca.sum1(self.g) + ca.sum1(self.F) + ca.sum1(momenta) + ca.sum1(right)
-        checks = ca.vertcat(*violated, total)
+        norm = ca.mmax(ca.sum1(ca.fabs(matrix))) if matrix.numel() else ca.SX(0)
+        checks = ca.vertcat(*violated, norm, total)
         return Evaluator([self.q, self.v, self.t, self.k], [checks, momenta, matrix, right])
 
     # -- observables --------------------------------------------------------------------------------------------------

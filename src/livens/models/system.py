@@ -24,6 +24,14 @@ from livens.models.scene import Look, particles
 from livens.models.symmetry import has_linear_generators, momentum_generator
 
 
+@functools.cache
+def _initial_state() -> Callable[..., InitialState]:
+    """How a system starts, which is written down in terms of systems; an import in every start would take its time."""
+    from livens.models.start import initial_state
+
+    return initial_state
+
+
 class System(Model):
     """A mechanical system, written as energies and constraints.
 
@@ -118,6 +126,8 @@ class System(Model):
         self.quaternion_constraints = self._unit_lengths()
         if symmetries is not None and not isinstance(symmetries, Mapping):
             raise ModelError(f"symmetries must map names to functions, got {symmetries!r}")
+        if not isinstance(frames, bool):
+            raise ModelError(f"frames must be True or False, got {frames!r}")
         self.frames = frames_of(self) if frames else ()
         #: What results show by name beside coordinates.
         self.quantities: dict[str, Quantity] = {}
@@ -215,11 +225,9 @@ class System(Model):
         return dynamics(self)
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
-        from livens.models.start import initial_state
-
         only(given, ("q0", "v0"), "mechanical system")
         redundant = self.redundant if redundant == "error" else redundant
-        return initial_state(self, given.get("q0"), given.get("v0"), k, t0=t0, project=project, redundant=redundant)
+        return _initial_state()(self, given.get("q0"), given.get("v0"), k, t0=t0, project=project, redundant=redundant)
 
     def watched_energy(self, conserved: tuple[str, ...]) -> str:
         energies = ("generalized_energy", "hamiltonian", "total_energy")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
+import importlib.util
 import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
@@ -61,6 +61,14 @@ def _discover() -> None:
         importlib.import_module(f"{__name__}.{module.name}")
 
 
+def _found_alone(name: str) -> bool:
+    """Whether the problem is in the file of its name: then no other has to be read."""
+    module = name.replace("-", "_")
+    if module.isidentifier() and importlib.util.find_spec(f"{__name__}.{module}") is not None:
+        importlib.import_module(f"{__name__}.{module}")
+    return name in _entries
+
+
 def _registry() -> dict[str, Entry]:
     """All problems there are now: a user's own may be defined at any time."""
     _discover()
@@ -74,7 +82,9 @@ def all() -> list[Entry]:
 
 def entry(name: str) -> Entry:
     """A ready problem by its name."""
-    _discover()
+    known = isinstance(name, str) and (name in _entries or _found_alone(name))
+    if not known:
+        _discover()
     if not isinstance(name, str) or name not in _entries:
         raise InputError(f"unknown problem '{name}'{suggestion(str(name), _registry())}")
     return _entries[name]

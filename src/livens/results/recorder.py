@@ -59,8 +59,11 @@ class Recorder:
     # -- as a listener ------------------------------------------------------------------------------------------------
     def begin(self, carry: Carry) -> None:
         """The initial state is the first row."""
-        zero, t = np.zeros(1), np.array([carry.t])
-        self._add(self._rows(t, zero, carry.z[None, :], np.zeros(1, dtype=np.int64), zero), 0)
+        self._make_room(1)
+        for column in self._room.values():
+            column[0] = 0
+        self._room["t"][0], self._room[_STATE][0] = carry.t, carry.z[self._columns]
+        self._used = self.regular_rows = 1
 
     def look(self, steps: Steps, regular: bool = True) -> None:
         """Take the rows of the next steps; the arrays may be overwritten afterwards."""
@@ -75,6 +78,11 @@ class Recorder:
                 self._beyond += self._store_tail() + steps.taken - 1
                 self._store({name: array[:-1] for name, array in rows.items()}, steps.taken - 1)
             self._tail = {name: array[-1:].copy() for name, array in rows.items()}
+
+    @property
+    def keeps_back(self) -> bool:
+        """Whether the last row so far is not stored: it will be, if no step follows."""
+        return self._tail is not None
 
     def keep_tail(self) -> None:
         """All rows up to the last one count as regular from now on: the run may go on from there."""
@@ -137,14 +145,9 @@ class Recorder:
 
     def _taken(self) -> Rows:
         """The rows so far by variable; those of the state are columns of one array."""
-        found = {}
-        for name in self._names:
-            if name in self._places:
-                columns = self._room[_STATE][: self._used, self._places[name]]
-                found[name] = columns if VARIABLES[name].axis else columns[:, 0]
-            else:
-                found[name] = self._room[name][: self._used]
-        return found
+        used = slice(self._used)
+        state, places = self._room[_STATE][used], self._places
+        return {name: state[:, places[name]] if name in places else self._room[name][used] for name in self._names}
 
     # -- to the file --------------------------------------------------------------------------------------------------
     def save_now_and_then(self, record: Callable[[], Record]) -> None:
@@ -193,13 +196,13 @@ class Recorder:
 
 
 @functools.lru_cache(maxsize=64)
-def _side_by_side(sizes: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> tuple[dict[str, slice], Any, int]:
+def _side_by_side(sizes: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> tuple[dict[str, Any], Any, int]:
     """Where variables of the state stand if they stand side by side, their columns in the state, and how many."""
-    layout, places, chosen = Layout(**dict(sizes)), dict[str, slice](), list[int]()
+    layout, places, chosen = Layout(**dict(sizes)), dict[str, slice | int](), list[int]()
     for name in layout.sizes:  # in the order of the state, so that mostly all of it can be copied as it is
         if name in names and name != "t":
-            part = layout[name]
-            places[name] = slice(len(chosen), len(chosen) + part.stop - part.start)
+            part, first = layout[name], len(chosen)
+            places[name] = slice(first, first + part.stop - part.start) if VARIABLES[name].axis else first
             chosen += range(part.start, part.stop)
     in_order = chosen == list(range(len(chosen)))
     columns = slice(0, len(chosen)) if in_order else np.array(chosen, dtype=np.int64)

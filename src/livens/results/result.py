@@ -108,10 +108,14 @@ class Result:
         self._scheme: Scheme | None = None
         self.record, self.path = record, path
         self.facts: Facts = record.facts
-        self.summary: Summary = record.summary
         self.statistics: Statistics = record.statistics
         self.status: str = record.status
         self.message: str = record.message
+
+    @property
+    def summary(self) -> Summary:
+        """What was conserved, over every step and not only the stored ones."""
+        return self.record.summary
 
     @property
     def stored(self) -> tuple[str, ...]:

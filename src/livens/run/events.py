@@ -54,7 +54,7 @@ def _never_called() -> None:
 
 def names_of(events: Sequence[Event] | None) -> tuple[str, ...]:
     """What events are called in results and files."""
-    if events is None:
+    if events is None or (isinstance(events, tuple) and not events):
         return ()
     if not isinstance(events, Sequence) or not all(isinstance(event, Event) for event in events):
         raise InputError(f"events must be a list of lv.Event, got {events!r}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from livens.engine.compiled import CompiledStep
-from livens.engine.fold import fold
 from livens.engine.steps import Carry, Steps
 from livens.engine.table import Table
 from livens.models.model import Model
@@ -64,6 +63,15 @@ def conserved(model: Model, k: np.ndarray) -> tuple[str, ...]:
     return known[key]
 
 
+def _watched(compiled: CompiledStep) -> tuple[str, int, bool]:
+    """Which energy is watched, where what is supplied stands in the state (-1 if nowhere), and whether all energy that
+    comes in or goes out is known, so that any other change of it is an error.
+    """
+    energy, layout = compiled.model.watched_energy(compiled.scheme.conserves), compiled.layout
+    supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
+    return energy, supplied, bool(energy) and (supplied >= 0 or compiled.model.conservative)
+
+
 class Extremes:
     """Keeps the largest deviations of a run. Its numbers can be stored and taken up again."""
 
@@ -71,35 +79,39 @@ class Extremes:
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
         model, self._k = compiled.model, k
-        self.energy = model.watched_energy(compiled.scheme.conserves)
+        self.energy, self._supplied, self._accounted = compiled.once("extremes", lambda: _watched(compiled))
         self.momenta = conserved(model, k)
         self._table, self._sizes = _table(model, self.energy, self.momenta)
-        layout = compiled.layout
-        self._supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
+        self._begun: tuple[float, np.ndarray] | None = None  # the state before the first step
         self._first: np.ndarray | None = None
         self._last = np.zeros(1)  # the last energy
         # largest so far: drift, increment, kinetic energy, |g|, |G v|, momentum drift and size of each momentum
         self._largest = np.zeros(5 + 2 * len(self.momenta))
         self._trusted = np.zeros(1)  # the largest magnitude of the energy while it was right
-        #: Whether all energy that comes in or goes out is known, so that any other change of it is an error.
-        self._accounted = bool(self.energy) and (self._supplied >= 0 or model.conservative)
 
     def begin(self, carry: Carry) -> None:
-        self._take(np.array([carry.t]), carry.z[None, :])
+        self._begun = carry.t, carry.z  # looked at together with the first steps: one call instead of two
 
     def look(self, steps: Steps, regular: bool = True) -> None:
         """Take states into account, in the order of time."""
-        if steps.taken:
+        if self._begun is not None:
+            self._begun = None
+            self._take(steps.times, steps.states)
+        elif steps.taken:
             self._take(steps.t, steps.Z)
 
+    def _catch_up(self) -> None:
+        """Look at the state before the first step, if no step was taken."""
+        if self._begun is not None:
+            (t, z), self._begun = self._begun, None
+            self._take(np.array([t]), z[None, :])
+
     def _take(self, t: np.ndarray, Z: np.ndarray) -> None:
-        table = self._table(t, Z, self._k)
+        begins = self._first is None
+        first = self._first = np.empty(self._table.width) if self._first is None else self._first
         # energy that came in or went out through forces and dissipation is not drift
-        exchanged = np.zeros(len(t)) if self._supplied < 0 else Z[:, self._supplied] - Z[:, self._supplied + 1]
-        if self._first is None:
-            self._first = table[0].copy()
-            self._last[0] = table[0, 0] - exchanged[0]
-        fold(table, exchanged, self._first, self._last, self._largest, self._sizes, self._trusted)
+        largest = self._last, self._largest, self._sizes, self._trusted
+        self._table.fold(t, Z, self._k, self._supplied, begins, first, *largest)
 
     @property
     def _start_energy(self) -> float:
@@ -110,21 +122,25 @@ class Extremes:
 
         Kinetic energy must have grown as well: a motion of the size of round-off has an energy of round-off.
         """
-        drift, magnitude = float(self._largest[0]), float(self._largest[2])
-        before = max(abs(self._start_energy), float(self._trusted[0]))
-        if not self._accounted or not 0 < before < np.inf:
+        if not self._accounted:
             return ""
-        if drift <= _EXPLODED * before or magnitude <= _EXPLODED * before:
+        drift, _, magnitude = self._largest[:3].tolist()
+        before = max(abs(self._start_energy), float(self._trusted[0]))
+        if drift <= _EXPLODED * before or magnitude <= _EXPLODED * before or not 0 < before < np.inf:
             return ""
         if not np.isfinite(drift + magnitude):
             return "the energy is no longer a finite number"
         return f"the energy has grown to {drift / before:.1g} times what it was"
 
-    def summary(self) -> Summary:
-        scale = energy_scale(self._start_energy, float(self._trusted[0]), float(self._largest[2])) or 1.0
-        return summary_of(self.energy, self.momenta, scale, self._largest)
+    def summary(self) -> Callable[[], Summary]:
+        """What the largest deviations so far say, put into words when somebody asks."""
+        self._catch_up()
+        start, trusted, largest = self._start_energy, float(self._trusted[0]), self._largest.copy()
+        energy, momenta = self.energy, self.momenta
+        return lambda: summary_of(energy, momenta, energy_scale(start, trusted, float(largest[2])) or 1.0, largest)
 
     def state(self) -> dict[str, Any]:
+        self._catch_up()
         first = self._first if self._first is not None else np.zeros(0)
         last, trusted = float(self._last[0]), float(self._trusted[0])
         return {"first": first, "last": last, "largest": self._largest.copy(), "trusted": trusted}

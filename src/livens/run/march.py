@@ -74,12 +74,12 @@ class EqualSteps:
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self.step = plan, 0
-        self._origin, self._counted = plan.t0, 0  # the time from which steps are counted, and how many there were
+        self._count_from(plan.t0)
 
-    @property
-    def _steps(self) -> int:
-        """Whole steps from the origin to the end."""
-        return whole_steps(self._plan.h, self._origin, self._plan.t_end)[0]
+    def _count_from(self, origin: float, counted: int = 0) -> None:
+        """From this time on, after so many steps; how many fit before the end, and what is left then."""
+        self._origin, self._counted = origin, counted
+        self._steps, self._rest = whole_steps(self._plan.h, origin, self._plan.t_end)
 
     def over(self, carry: Carry) -> bool:
         return self._counted >= self._steps
@@ -95,8 +95,7 @@ class EqualSteps:
         return steps
 
     def last(self, stepper: Stepper, carry: Carry) -> Steps | None:
-        rest = whole_steps(self._plan.h, self._origin, self._plan.t_end)[1]
-        return self._one(stepper, carry, rest, self._plan.t_end) if rest else None
+        return self._one(stepper, carry, self._rest, self._plan.t_end) if self._rest else None
 
     def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
         return self._one(stepper, carry, until - carry.t, until)
@@ -105,7 +104,7 @@ class EqualSteps:
         return _ending(stepper.advance(carry, 1, _policy(size, carry.t, 0), _NO_FLOW), until)
 
     def rebase(self, carry: Carry) -> None:
-        self._origin, self._counted = carry.t, 0
+        self._count_from(carry.t)
 
     def back(self, steps: Steps, taken: int) -> None:
         self._counted -= steps.taken - taken
@@ -116,8 +115,7 @@ class EqualSteps:
 
     def restore(self, stored: dict[str, Any]) -> None:
         self.step = int(stored["step"])
-        self._origin = float(stored.get("origin", self._plan.t0))
-        self._counted = int(stored.get("counted", self.step))
+        self._count_from(float(stored.get("origin", self._plan.t0)), int(stored.get("counted", self.step)))
 
 
 class FictiveSteps:
@@ -256,7 +254,7 @@ def _ending(steps: Steps, until: float) -> Steps:
     """A single step whose end is known better than by adding its size."""
     if not steps.taken:
         return steps
-    return replace(steps, t=np.array([until]), carry=replace(steps.carry, t=until))
+    return replace(steps, times=np.array([steps.before.t, until]), carry=replace(steps.carry, t=until))
 
 
 def _percent(t: float, plan: Plan) -> tuple[int, int, str]:

@@ -13,7 +13,7 @@ import numpy as np
 from livens import schemes
 from livens.engine.compiled import CompiledStep
 from livens.errors import InputError, suggestion
-from livens.expressions.numbers import number, positive
+from livens.expressions.numbers import number, one_of, positive
 from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.results.record import Facts
@@ -104,6 +104,7 @@ class Plan:
         for name in ("project", "compress"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        one_of("redundant", self.redundant, ("error", "remove", "auto"))
         every = self.every
         if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or not 1 <= every <= _MOST_STEPS:
             raise InputError(f"every must be a whole number of at least 1 (and at most 2**52), got {every!r}")
@@ -113,6 +114,19 @@ class Plan:
             raise InputError(f"control must be a livens.StepControl, got {self.control!r}")
         if self.control is not None:
             self.control.check(self.scheme, self.tier)
+
+    def again(self, start: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> Plan:
+        """The same from another start and with other parameters: all else has been checked, and is only copied."""
+        if parameters is not None and not isinstance(parameters, Mapping):
+            raise InputError(f"parameters must map names to values, got {parameters!r}")
+        usual = {} if self.problem is None else self.problem.start_values
+        kept = {} if self.problem is None else self.problem.parameters
+        new = object.__new__(Plan)
+        new.__dict__.update(self.__dict__)
+        new.__dict__["start"] = {**usual, **{name: value for name, value in start.items() if value is not None}}
+        new.__dict__["parameters"] = {**kept, **(parameters or {})}
+        new.__dict__.pop("k", None)
+        return new
 
     # -- what follows from it -----------------------------------------------------------------------------------------
     @functools.cached_property
@@ -156,9 +170,26 @@ class Plan:
                 raise InputError(f"store names the unknown variable '{name}'{suggestion(str(name), available)}")
         return tuple(name for name in available if name == "t" or name in names)
 
+    @functools.cached_property
+    def _told(self) -> dict[str, Facts]:
+        """What files are told of the plan, by fingerprint; shared with the plans that follow from it by `again`."""
+        return {}
+
     # -- as a file says it --------------------------------------------------------------------------------------------
     def facts(self, compiled: CompiledStep) -> Facts:
         """What a result file keeps of the plan, with what it was compiled to."""
+        model, key = self.model, compiled.fingerprint
+        known = self._told.get(key)
+        if known is None:  # the same for all runs that differ only in where they start and in parameters
+            known = self._told[key] = self._facts(compiled)
+        facts: Facts = object.__new__(Facts)
+        facts.__dict__.update(known.__dict__)
+        # what takes longer than a short run is found out when somebody asks
+        facts.parameters = lambda: model.parameter_values(self.parameters, self.k)  # type: ignore[assignment]
+        facts.scene = lambda: model.scene_with(self.k).plain()  # type: ignore[assignment]
+        return facts
+
+    def _facts(self, compiled: CompiledStep) -> Facts:
         model, problem = self.model, self.problem
         return Facts(
             scheme=self.scheme.name,
@@ -168,7 +199,7 @@ class Plan:
             every=int(self.every),
             coordinates=model.coordinates,
             constraint_names=model.constraint_names,
-            parameters=model.parameter_values(self.parameters),
+            parameters={},
             problem=problem.name if problem else None,
             problem_options=dict(problem.options) if problem else {},
             model=compiled.fingerprint,
@@ -179,7 +210,6 @@ class Plan:
             bodies=model.bodies,
             algebraic=model.algebraic,
             control=dataclasses.asdict(self.control) if self.control else {},
-            scene=lambda: model.scene_with(self.k).plain(),  # type: ignore[arg-type]  # made when somebody asks
         )
 
     @classmethod

@@ -25,6 +25,10 @@ from livens.run.simulate import compile_and_start, execute
 from livens.schemes.base import Scheme
 
 
+#: So many plans of a prepared step are remembered, if what a run is asked for are plain values.
+_REMEMBERED, _PLAIN = 64, {float, int, bool, str}
+
+
 @dataclass(frozen=True)
 class MotionState:
     """Where a motion is, for people who write their own loop: time and state, by name (``state.q``, ``state.t``).
@@ -61,6 +65,7 @@ class Prepared:
     def __init__(self, model: Model | Problem, defaults: Mapping[str, Any]) -> None:
         self._model, self._defaults = model, dict(defaults)
         self.model: Model = model.system if isinstance(model, Problem) else model
+        self._checked: dict[Any, Plan] = {}  # plans of runs so far, by what these were asked for beside their start
 
     @property
     def scheme(self) -> Scheme:
@@ -70,6 +75,18 @@ class Prepared:
     def _plan(self, start: Mapping[str, Any], **options: Any) -> Plan:
         given = {name: value for name, value in options.items() if value is not None}
         return Plan.of(self._model, start, fits=True, **{**self._defaults, **given})
+
+    def _plan_of_run(self, start: Mapping[str, Any], parameters: Any, **options: Any) -> Plan:
+        """The plan of a run; one that differs from an earlier one only in where it starts need not be checked again."""
+        asked = tuple([(name, type(value), value) for name, value in options.items() if value is not None])
+        plain = all([kind in _PLAIN for _, kind, _ in asked])
+        known = self._checked.get(asked) if plain else None
+        if known is not None:
+            return known.again(start, self._defaults.get("parameters") if parameters is None else parameters)
+        plan = self._plan(start, parameters=parameters, **options)
+        if plain and len(self._checked) < _REMEMBERED:
+            self._checked[asked] = plan
+        return plan
 
     def run(
         self,
@@ -93,9 +110,9 @@ class Prepared:
         progress: bool | None = None,
     ) -> Result:
         """A run, as `livens.simulate` makes it; what is not given is as it was prepared, or the problem's own."""
-        plan = self._plan(
+        plan = self._plan_of_run(
             dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0),
-            parameters=parameters,
+            parameters,
             h=h,
             t_end=t_end,
             t0=t0,

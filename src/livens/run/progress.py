@@ -14,7 +14,7 @@ class Progress:
 
     def __init__(self, title: str, total: int, show: bool | None = None, unit: str = "steps") -> None:
         self._title, self._total, self._unit = title, total, unit
-        self._show = sys.stderr.isatty() if show is None else show
+        self._show = show
         self._start = self._last = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
@@ -23,6 +23,8 @@ class Progress:
         return self
 
     def update(self, done: int) -> None:
+        if self._show is None:
+            self._show = sys.stderr.isatty()
         now = time.monotonic()
         if not self._show or now - self._last < 0.1:
             return

@@ -11,7 +11,7 @@ import numpy as np
 
 from livens.engine.compiled import CompiledStep
 from livens.engine.pivots import SingularMatrixError
-from livens.engine.steps import Carry, Stepper, Steps, Trouble
+from livens.engine.steps import Carry, Stepper, Steps, Trouble, step_constants
 from livens.errors import IntegrationError, Interrupted, WriteError
 from livens.models.model import InitialState
 from livens.results.checkpoint import Checkpoint
@@ -102,7 +102,7 @@ class Run:
         """State and unknowns before the first step, and who takes it."""
         memory = compiled.scheme.memory(compiled.model, initial.values, plan.k, initial.t, plan.h)
         z = compiled.layout.vector({**initial.values, **memory})
-        carry = Carry.start(initial.t, z, compiled.first_guess(z, np.concatenate([[plan.h, plan.t0], plan.k])))
+        carry = Carry.start(initial.t, z, compiled.first_guess(z, step_constants(plan.h, plan.t0, plan.k)))
         return carry, _stepper(plan, compiled, carry)
 
     def _checkpoint(self) -> Checkpoint:
@@ -143,6 +143,7 @@ class Run:
             raise
         finally:
             self._recorder.release()
+            self._stepper.release()
 
     def _go(self) -> Result:
         march, statistics = self._march, self.statistics
@@ -172,20 +173,21 @@ class Run:
                 if not march.over(self._carry):
                     interrupt.arm()  # in a run that is over at once it would cost more than the run
                     bar.update(march.progress(self._carry)[0])
-                self._recorder.save_now_and_then(lambda: self._record("running"))
+                if not (march.over(self._carry) and self._recorder.keeps_back):  # a run that is over has no steps left
+                    self._recorder.save_now_and_then(lambda: self._record("running"))  # that would bring this row
             self._before_last = self._checkpoint()  # a longer run would not take the last steps
             last = march.last(self._stepper, self._carry)
             stop = self._look(last, regular=False) if last is not None else None
         clock()
         if stop is not None:
             return self._stopped(stop)
+        if last is None:
+            return self._finished("complete", "")
         self._check_energy()
-        if last is not None and last.trouble is not None:
+        if last.trouble is not None:
             raise self._failure(last.trouble)
-        message = ""
-        if last is not None and self._plan.control is None:
-            message = f"the last step was shortened to {last.sizes[-1]:.6g}"
-        return self._finished("complete", message)
+        shortened = self._plan.control is None
+        return self._finished("complete", f"the last step was shortened to {last.sizes[-1]:.6g}" if shortened else "")
 
     def _chunk(self) -> int:
         """How many steps the next chunk may have."""
@@ -227,7 +229,7 @@ class Run:
         for listener in self._listeners:
             listener.look(steps, regular)
         statistics, cost = self.statistics, self._stepper.cost
-        statistics.newton_iterations += int(steps.iterations.sum())
+        statistics.newton_iterations += int(np.add.reduce(steps.iterations))
         statistics.steps += steps.taken
         repivots, reference_steps = self._before
         statistics.repivots = repivots + cost.repivots
@@ -239,7 +241,7 @@ class Run:
     def _record(self, status: str, message: str = "") -> Record:
         return Record(
             self._facts,
-            self._extremes.summary(),
+            self._extremes.summary(),  # type: ignore[arg-type]  # a record asks for it when it is asked
             self.statistics,
             status,
             message,
@@ -310,9 +312,10 @@ class Run:
 def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
     """A tier for the run, with a pivot order that suits its first step."""
     control = plan.control.of(plan.scheme, plan.h) if plan.control else None
-    order, c = None, np.concatenate([[plan.h, plan.t0], plan.k])
+    order = None
     if plan.tier == "fused" and compiled.flat.size:
-        typical = np.concatenate([[TYPICAL_STEP, plan.t0], plan.model.parameter_vector()])
+        c = step_constants(plan.h, plan.t0, plan.k)
+        typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())
         try:
             order = compiled.first_order(carry.x[-1], carry.z, c, typical)
         except SingularMatrixError as error:

@@ -87,7 +87,7 @@ class FlatEquations(StepEquations):
     def flatten(self) -> FlatEquations:
         return self
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
         return int(self.x.numel())
 
