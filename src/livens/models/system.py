@@ -18,10 +18,14 @@ from livens.expressions.probe import Probe
 from livens.expressions.read import ModelFunction
 from livens.models.element import Element, ElementModel, Through, read_type, resolve
 from livens.models.frames import frames_of, turns_regularly
+from livens.models.groups import TypeGroup, grouped
 from livens.models.model import InitialState, Model, Promising, View, only
 from livens.models.quantity import Quantity
 from livens.models.scene import Look, particles
 from livens.models.symmetry import has_linear_generators, momentum_generator
+
+#: Systems with more coordinates than this are set up with sparse matrices, type of element by type of element.
+LARGE = 150
 
 
 class System(Model):
@@ -187,6 +191,16 @@ class System(Model):
         """Which of the system's constraints belong to which element."""
         ends = np.cumsum([0] + [model.m for model in self.models])
         return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
+
+    @property
+    def large(self) -> bool:
+        """Whether one graph of the whole system, or a dense matrix, is to be avoided."""
+        return self.n > LARGE
+
+    @functools.cached_property
+    def groups(self) -> tuple[TypeGroup, ...]:
+        """The elements by their types."""
+        return grouped(self)
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @functools.cached_property
