@@ -93,6 +93,11 @@ class Model:
         return ()
 
     @property
+    def large(self) -> bool:
+        """Whether one graph of the whole model, or a dense matrix, is to be avoided."""
+        return False
+
+    @property
     def conservative(self) -> bool:
         """Nothing supplies or takes energy."""
         return False

@@ -195,7 +195,6 @@ class System(Model):
 
     @property
     def large(self) -> bool:
-        """Whether one graph of the whole system, or a dense matrix, is to be avoided."""
         return self.n > LARGE
 
     @functools.cached_property
