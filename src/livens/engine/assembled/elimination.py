@@ -21,6 +21,8 @@ from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
 _TOLERANCE, _MORE = 2.0, 4
 #: A front has at most this many unknowns, and there are at most this many classes.
 _LARGEST_FRONT, _MOST_CLASSES = 48, 150
+#: And a class takes at most this many products: its code would take seconds to compile.
+_MOST_PRODUCTS = 4000
 #: So many unknowns are solved at once in the end: no class for a single front.
 _SMALL_CORE = 24
 
@@ -299,6 +301,8 @@ class Elimination:
             good = made.eliminated(A)
         except NoPivotError:
             good = np.zeros(len(members), dtype=bool)
+        if made.order and made.products > _MOST_PRODUCTS:
+            good[:] = False
         refused |= {b for b, fine in zip(members, good, strict=True) if not fine}
         if not good.any():
             return set()

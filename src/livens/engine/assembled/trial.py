@@ -14,7 +14,7 @@ from livens.engine.assembled.fronts import FACTOR, Fronts, solve_fronts
 #: The size of a step that pivots are chosen for.
 _STEP = 2.0**-10
 #: The core is solved as a dense matrix: at most this many unknowns.
-_LARGEST_CORE = 400
+_LARGEST_CORE = 200
 #: An order is good if what it leaves of the right-hand side is at most this part of it.
 _GOOD = 1e-6
 
