@@ -22,10 +22,12 @@ from typing import Any, overload
 import casadi as ca
 import numpy as np
 
+from livens.engine.element_table import ElementTable
 from livens.engine.table import Table
 from livens.errors import InputError, suggestion
 from livens.expressions.variables import VARIABLES
 from livens.models import observable as own_observable
+from livens.models.columns import SPEED
 from livens.models.model import Model
 from livens.models.summed import OBSERVABLES
 from livens.results.result import MissingVariableError, Result
@@ -36,7 +38,7 @@ RECORDED = ("supplied_energy", "dissipated_energy", "multipliers", "step_size", 
 #: ``p' = dL/dq - G^T lam + F``. ``energy_balance_defect`` is ``E - E_0 - supplied + dissipated`` with ``E = p.v - L``.
 NAMES = (*OBSERVABLES, *RECORDED, "constraint_forces", "energy_balance_defect")
 #: What reports compare with: how large energies are, and the speed, whatever the model calls them.
-MAGNITUDE, SPEED = "magnitude of energy", "largest velocity"
+MAGNITUDE = "magnitude of energy"
 #: Observables with one number per constraint or coordinate: one column each, also if there is but one.
 _COLUMNS = ("constraint", "velocity_constraint", "constraint_forces")
 #: A block of rows holds at most this many numbers.
@@ -63,10 +65,12 @@ def expression(model: Model, name: str) -> Any:
 class _Column:
     """One observable of a model, ready to be evaluated on blocks of rows."""
 
-    def __init__(self, model: Model, columns: Any, shape: tuple[int, ...], multipliers: Any = None) -> None:
+    def __init__(
+        self, model: Model, table: Table | ElementTable, shape: tuple[int, ...], multipliers: bool = False
+    ) -> None:
         self._parts = tuple(model.view.symbols)
-        self._table, self._shape = Table(model, columns, multipliers), shape
-        self.variables = ("t", *self._parts, *(("multipliers",) if multipliers is not None else ()))
+        self._table, self._shape = table, shape
+        self.variables = ("t", *self._parts, *(("multipliers",) if multipliers else ()))
 
     def __call__(self, block: dict[str, np.ndarray], k: np.ndarray) -> np.ndarray:
         rows = len(block["t"])
@@ -83,23 +87,36 @@ def _known(digest: str) -> dict[str, _Column]:
 
 def _named(model: Model, name: str) -> _Column:
     known = _known(model.digest)
-    if name == "hamiltonian":
+    if name == "hamiltonian" and model.observable_sums(name) is None:
         expression(model, name)  # whether there is one depends on the values of parameters, which the digest leaves out
     if name not in known:
-        lam = None
-        if name == "constraint_forces" and "multipliers" in model.layout:
-            lam = ca.SX.sym("lam", len(model.constraint_names))
-            columns = model.view.constraint_forces(lam)
-        elif name == MAGNITUDE:
-            columns = ca.SX(model.magnitude())
-        elif name == SPEED:
-            columns = ca.norm_inf(ca.vertcat(0, model.velocities()))
-        else:
-            columns = expression(model, name)
-        width = columns.numel()
-        shape = (width,) if name in _COLUMNS or width != 1 else ()
-        known[name] = _Column(model, columns, shape, lam)
+        known[name] = _summed(model, name) or _whole(model, name)
     return known[name]
+
+
+def _summed(model: Model, name: str) -> _Column | None:
+    """An observable of a large system: a sum over its elements."""
+    sums = model.observable_sums("kinetic_energy" if name == MAGNITUDE else name)
+    if sums is None:
+        return None
+    shape = (sums.width,) if name in _COLUMNS or sums.width != 1 else ()
+    return _Column(model, ElementTable(sums), shape, name == "constraint_forces")
+
+
+def _whole(model: Model, name: str) -> _Column:
+    lam = None
+    if name == "constraint_forces" and "multipliers" in model.layout:
+        lam = ca.SX.sym("lam", len(model.constraint_names))
+        columns = model.view.constraint_forces(lam)
+    elif name == MAGNITUDE:
+        columns = ca.SX(model.magnitude())
+    elif name == SPEED:
+        columns = ca.norm_inf(ca.vertcat(0, model.velocities()))
+    else:
+        columns = expression(model, name)
+    width = columns.numel()
+    shape = (width,) if name in _COLUMNS or width != 1 else ()
+    return _Column(model, Table(model, columns, lam), shape, lam is not None)
 
 
 def _column(system: Model, what: Observable) -> _Column:
@@ -109,7 +126,7 @@ def _column(system: Model, what: Observable) -> _Column:
     if not callable(what):
         raise InputError(f"an observable is a name or a function of q, v, p, t, k; got {what!r}")
     column, shape = own_observable.read(system, what)
-    return _Column(system, column, shape)
+    return _Column(system, Table(system, column), shape)
 
 
 def walk(

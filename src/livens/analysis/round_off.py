@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import casadi as ca
 import numpy as np
 
 from livens.analysis.observables import expression
+from livens.engine.element_table import ElementTable
 from livens.models.model import Model
 from livens.results.result import Result
 
@@ -22,22 +23,45 @@ class Rounding:
     """
 
     def __init__(self, model: Model, names: Sequence[str], k: np.ndarray) -> None:
-        view, z = model.view, model.view.state
-        found = [expression(model, name) for name in names]
-        terms = [ca.norm_inf(ca.fmax(ca.fabs(ca.jacobian(f, z)) @ ca.fabs(z), ca.fabs(f))) for f in found]
         self._names, self._k = list(names), k
-        self._function = view.function(ca.vertcat(*terms))
+        self._terms = _sums(model, names, k) or _expressions(model, names, k)
         self._largest = np.zeros(len(names))
 
     def look(self, t: np.ndarray, state: Sequence[np.ndarray], samples: int = _OF_A_BLOCK) -> None:
         """Take states into account, given by their parts, one row for each time."""
         for i in np.unique(np.linspace(0, len(t) - 1, samples).astype(int)):
-            terms = np.array(self._function(*(part[i] for part in state), t[i], self._k)).ravel()
+            terms = self._terms([part[i] for part in state], t[i])
             # derivatives may be infinite where the quantity itself is not
             self._largest = np.maximum(self._largest, np.where(np.isfinite(terms), terms, 0.0))
 
     def __getitem__(self, name: str) -> float:
         return float(np.finfo(float).eps * self._largest[self._names.index(name)])
+
+
+#: The sizes of the terms of some observables in a state, given by its parts, at a time.
+_Terms = Callable[[Sequence[np.ndarray], float], np.ndarray]
+
+
+def _expressions(model: Model, names: Sequence[str], k: np.ndarray) -> _Terms:
+    view, z = model.view, model.view.state
+    found = [expression(model, name) for name in names]
+    terms = [ca.norm_inf(ca.fmax(ca.fabs(ca.jacobian(f, z)) @ ca.fabs(z), ca.fabs(f))) for f in found]
+    function = view.function(ca.vertcat(*terms))
+    return lambda state, t: np.array(function(*state, t, k)).ravel()
+
+
+def _sums(model: Model, names: Sequence[str], k: np.ndarray) -> _Terms | None:
+    """The same for a large system, as sums over its elements."""
+    sums = model.term_sums(names)
+    if sums is None:
+        return None
+    table, slices = ElementTable(sums[0]), sums[1]
+
+    def terms(state: Sequence[np.ndarray], t: float) -> np.ndarray:
+        (row,) = table(np.array([t]), np.concatenate(state)[None], k)
+        return np.array([row[columns].max() for columns in slices])
+
+    return terms
 
 
 def round_off(result: Result, name: str) -> float:

@@ -74,7 +74,7 @@ def rows(result: Result) -> list[Row]:
 def _measured(result: Result, system: Model) -> list[Row]:
     """From the states, in one pass."""
     names = [result.summary.energy] if result.summary.energy else []
-    names += [name for name in CONSTRAINTS if name in system.view.names and expression(system, name).numel()]
+    names += [name for name in CONSTRAINTS if name in system.view.names and _columns(system, name)]
     names += list(result.summary.momentum_drift)
     if not names:
         return []
@@ -104,6 +104,12 @@ def _measured(result: Result, system: Model) -> list[Row]:
         else:
             table.append(_momentum_row(result, name, watched[name], rounding[name]))
     return table
+
+
+def _columns(model: Model, name: str) -> int:
+    """How many numbers an observable has; without asking for the expression of a large system."""
+    sums = model.observable_sums(name)
+    return int(expression(model, name).numel() if sums is None else sums.width)
 
 
 class _Scales:

@@ -106,8 +106,12 @@ class CompiledStep:
 
     @property
     def fingerprint(self) -> str:
-        """What a result file says about the equations of its run."""
-        return self.flat.fingerprint
+        """What a result file says about the equations of its run; of large models, without one graph of them all."""
+        return self.equations.fingerprint if self.model.large else self.flat.fingerprint
+
+    def solves(self, fingerprint: str) -> bool:
+        """Whether the equations are those that a file tells of; earlier versions told of all of them by one graph."""
+        return fingerprint == self.fingerprint or (self.model.large and fingerprint == self.flat.fingerprint)
 
     @functools.cached_property
     def estimates(self) -> int:

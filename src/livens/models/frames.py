@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,9 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import ModelError
+from livens.expressions.evaluate import Mapped
 from livens.expressions.probe import Probe
+from livens.models.element import ElementModel
 
 if TYPE_CHECKING:
     from livens.models.system import System
@@ -54,50 +57,70 @@ def frames_of(system: System) -> tuple[Frame, ...]:
             places = [tuple(index[i] for i in part) for part in (position, *directors)]
             found.append(Frame(places[0], tuple(places[1:]), number, tuple(range(own.start, own.stop))))
     taken = [i for frame in found for i in frame.coordinates]
-    missing = [name for i, name in enumerate(system.coordinates) if i not in set(taken)]
+    distinct = set(taken)
+    missing = [name for i, name in enumerate(system.coordinates) if i not in distinct]
     if missing:
         raise ModelError(f"the coordinate '{missing[0]}' belongs to no frame: bodies with directors and particles do")
-    if len(set(taken)) != len(taken):
+    if len(distinct) != len(taken):
         raise ModelError("a coordinate belongs to two frames")
     declaring = {frame.element for frame in found}
     for number, model in enumerate(system.models):
         if number not in declaring and not model.T.is_zero():
             raise ModelError(f"{_name(system, number)} has kinetic energy, but does not say that it is a frame")
-    for frame in found:
-        _check_mass(system, frame)
+    for same in _alike(system, found).values():
+        _check_mass(system, same[0])
     return tuple(found)
+
+
+def _alike(system: System, frames: Sequence[Frame]) -> dict[Any, list[Frame]]:
+    """Frames by the type of their element and their places in it: they have their inertia from the same parameters."""
+    found: dict[Any, list[Frame]] = {}
+    for frame in frames:
+        found.setdefault((system.models[frame.element], _places(system, frame)), []).append(frame)
+    return found
 
 
 def mass_and_euler(system: System, frame: Frame) -> ca.Function:
     """Mass and Euler tensor ``integral X X^T dm`` of a frame, as a function of the parameters of its element."""
-    model = system.models[frame.element]
-    M, own = _blocks(system, frame)
-    first = [part[0] for part in own[1:]]
+    return _inertia(system.models[frame.element], _places(system, frame))
+
+
+@functools.lru_cache(maxsize=256)
+def _inertia(model: ElementModel, own: tuple[tuple[int, ...], ...]) -> ca.Function:
+    M, first = model.mass, [part[0] for part in own[1:]]
     euler = ca.densify(M[first, first]) if first else ca.SX(0, 0)
     return ca.Function("inertia", [model.k], [M[own[0][0], own[0][0]], euler])
 
 
-def turns_regularly(system: System, frame: Frame) -> bool:
-    """All principal moments of inertia are positive, so that its rate of rotation follows from its momentum."""
-    if not frame.directors:
-        return True
-    k = system.parameter_vector()[list(system.parameter_indices[frame.element])]
-    euler = np.array(mass_and_euler(system, frame)(k)[1])
-    moments = np.linalg.eigvalsh(np.trace(euler) * np.eye(len(euler)) - euler)
-    return bool(moments[0] > 1e-12 * max(moments[-1], 1e-300)) if frame.dimension == 3 else bool(np.trace(euler) > 0)
+def turn_regularly(system: System) -> bool:
+    """Of all frames, all principal moments of inertia are positive: rates of rotation follow from momenta."""
+    k, where = system.parameter_vector(), system.parameter_indices
+    for same in _alike(system, [frame for frame in system.frames if frame.directors]).values():
+        inertia = Mapped(mass_and_euler(system, same[0]), len(same))
+        count, space = len(same[0].directors), same[0].dimension == 3
+        euler = inertia(k[np.array([where[frame.element] for frame in same]).reshape(len(same), -1)])[1]
+        euler = euler.reshape(-1, count, count)
+        trace = np.trace(euler, axis1=1, axis2=2)
+        if space:
+            moments = np.linalg.eigvalsh(trace[:, None, None] * np.eye(count) - euler)
+            regular = moments[:, 0] > 1e-12 * np.maximum(moments[:, -1], 1e-300)
+        else:
+            regular = trace > 0
+        if not regular.all():
+            return False
+    return True
 
 
-def _blocks(system: System, frame: Frame) -> tuple[Any, list[list[int]]]:
-    """The mass matrix of the frame's element, and where the parts of the frame are in it."""
+def _places(system: System, frame: Frame) -> tuple[tuple[int, ...], ...]:
+    """Where the parts of a frame are among the coordinates of its element."""
     index = system.indices[frame.element]
-    own = [[index.index(i) for i in part] for part in (frame.position, *frame.directors)]
-    return system.models[frame.element].mass, own
+    return tuple(tuple(index.index(i) for i in part) for part in (frame.position, *frame.directors))
 
 
 def _check_mass(system: System, frame: Frame) -> None:
     """The kinetic energy must be that of a rigid body seen from its centre: ``m v.v/2 + E_ij d_i'.d_j'/2``."""
     model = system.models[frame.element]
-    M, own = _blocks(system, frame)
+    M, own = model.mass, _places(system, frame)
     flat = [i for part in own for i in part]
     corner = [part[0] for part in own]
     weights = ca.densify(M[corner, corner])

@@ -93,6 +93,11 @@ class Model:
         return ()
 
     @property
+    def large(self) -> bool:
+        """Whether one graph of the whole model, or a dense matrix, is to be avoided."""
+        return False
+
+    @property
     def conservative(self) -> bool:
         """Nothing supplies or takes energy."""
         return False
@@ -154,6 +159,18 @@ class Model:
     def watched_constraints(self) -> tuple[Any, Any]:
         """Constraints on position and on velocity level, as expressions of the view; empty ones if there are none."""
         return ca.SX(0, 1), ca.SX(0, 1)
+
+    def observable_sums(self, name: str) -> Any:
+        """An observable as `livens.models.columns.ElementColumns`, where one expression of it would be too long."""
+        return None
+
+    def watched_sums(self, energy: str, momenta: tuple[str, ...]) -> Any:
+        """What is watched in every step of a run, likewise, with the sizes of the momenta."""
+        return None
+
+    def term_sums(self, names: Sequence[str]) -> Any:
+        """The sizes of the terms that make up observables, likewise, with the columns of each."""
+        return None
 
     def velocities(self) -> Any:
         """What the constraints on velocity level are relative to, an expression of the view; empty if there is none."""

@@ -15,7 +15,7 @@ from scipy.linalg import qr
 from livens.models.system import System
 
 #: How far from the start to look, relative to the largest coordinate.
-_AWAY = 0.02
+AWAY = 0.02
 _RANK = 1e-7
 
 
@@ -33,7 +33,7 @@ def redundant_constraints(
         way = tangent @ (tangent.T @ v)
         if np.abs(way).max() <= 1e-9:  # from rest: any direction that the constraints allow
             way = tangent @ np.random.default_rng(7).standard_normal(tangent.shape[1])
-        away = closed(q + _AWAY * (1.0 + np.abs(q).max()) * way / np.abs(way).max())
+        away = closed(q + AWAY * (1.0 + np.abs(q).max()) * way / np.abs(way).max())
         G = G if away is None else slopes(away)
     within = sorted({i for frame in system.frames for i in frame.constraints})
     between = [i for i in range(system.m) if i not in set(within)]

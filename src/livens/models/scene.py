@@ -18,7 +18,7 @@ from livens.errors import ModelError
 from livens.expressions.parameters import Namespace
 from livens.expressions.read import ModelFunction, Reader
 from livens.models.shapes import KINDS, Shape, sphere
-from livens.models.tape import Entry, checked, evaluated, recorded
+from livens.models.tape import Entry, Tape, checked, evaluated, recorded
 
 #: A scene with more shapes than this is damaged rather than large.
 _MOST = 1_000_000
@@ -145,25 +145,43 @@ class Look:
 
 
 def scene_of(coordinates: int, looks: Sequence[Look]) -> Scene:
-    """The scene that some looks make up."""
-    q, t = ca.SX.sym("q", coordinates), ca.SX.sym("t")
-    symbols = m.symbols(q)
-    shapes: list[Shape] = []
+    """The scene that some looks make up; parts that look alike, with the same parameters, are drawn once."""
+    drawn: dict[Any, _Drawing] = {}
+    tape, shapes, planar = Tape(), list[Drawn](), True
     for look in looks:
+        key = look.function, len(look.index), _values(look.k)
+        if key not in drawn:
+            drawn[key] = _Drawing(look)
+        drawing = drawn[key]
+        entries = tape.extended(drawing.tape, look.index)
+        places = [entries[i] for i in drawing.places]
+        shapes += [_moved(shape, places, look.name) for shape in drawing.shapes]
+        planar = planar and drawing.planar
+    return Scene(2 if planar else 3, tuple(tape.entries), _distinct(shapes))
+
+
+class _Drawing:
+    """What a look returns, as a tape of its own coordinates."""
+
+    def __init__(self, look: Look) -> None:
+        q, t = ca.SX.sym("q", len(look.index)), ca.SX.sym("t")
         where = f" of '{look.name}'" if look.name else ""
-        read = Reader({"q": symbols[list(look.index)], "t": t, "k": Namespace(dict(look.k))}, where, must="return")
-        for shape in listed(read.value("look", look.function, "qtk"), where):
-            shapes.append(shape if shape.name or not look.name else Shape(**{**vars(shape), "name": look.name}))
-    planar = all(len(point) == 2 for shape in shapes for point in shape.points)
-    scalars: list[Any] = []
+        read = Reader({"q": m.symbols(q), "t": t, "k": Namespace(dict(look.k))}, where, must="return")
+        shapes = listed(read.value("look", look.function, "qtk"), where)
+        self.planar = all(len(point) == 2 for shape in shapes for point in shape.points)
+        scalars: list[Any] = []
 
-    def entry(value: Any) -> int:
-        scalars.append(m.expression(value))
-        return len(scalars) - 1
+        def entry(value: Any) -> int:
+            scalars.append(float(value) if isinstance(value, (int, float, np.number)) else m.expression(value))
+            return len(scalars) - 1
 
-    drawn = [_entries(shape, entry) for shape in shapes]
-    tape, places = recorded(q, t, scalars)
-    return Scene(2 if planar else 3, tuple(tape), _distinct([_moved(shape, places) for shape in drawn]))
+        self.shapes = [_entries(shape, entry) for shape in shapes]
+        self.tape, self.places = recorded(q, t, scalars)
+
+
+def _values(k: Mapping[str, Any]) -> Any:
+    """Parameters, so that equal ones are found again."""
+    return tuple((name, np.shape(value), np.asarray(value).tobytes()) for name, value in k.items())
 
 
 def _distinct(shapes: Sequence[Drawn]) -> tuple[Drawn, ...]:
@@ -206,10 +224,10 @@ def _entries(shape: Shape, entry: Any) -> Drawn:
     return Drawn(shape.kind, shape.name, tuple(points), frame, sizes, shape.trace)
 
 
-def _moved(shape: Drawn, places: Sequence[int]) -> Drawn:
+def _moved(shape: Drawn, places: Sequence[int], name: str) -> Drawn:
     return Drawn(
         shape.kind,
-        shape.name,
+        shape.name or name,
         tuple(tuple(places[i] for i in point) for point in shape.points),
         tuple(places[i] for i in shape.frame),
         {name: places[i] for name, i in shape.sizes.items()},

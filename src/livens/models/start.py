@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.linalg import lapack
 
 from livens.errors import InputError
 from livens.expressions.numbers import one_of, vector
+from livens.models.element_numbers import ElementNumbers
 from livens.models.model import InitialState
 from livens.models.redundancy import redundant_constraints
 from livens.models.summed import Dynamics, dynamics
@@ -21,6 +22,8 @@ from livens.models.system import System
 TOLERANCE = 1e-10
 #: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
 _REGULAR = 1e-8
+#: Of many redundant constraints, so many are named.
+_NAMED = 20
 
 
 def initial_state(
@@ -40,24 +43,27 @@ def initial_state(
     """
     one_of("redundant", redundant, ("error", "remove", "auto"))
     q, v = (vector(name, value, system.coordinates, "coordinate") for name, value in (("q0", q0), ("v0", v0)))
+    if system.large:
+        from livens.models.large_start import large_state  # SciPy's sparse matrices take long to import
+
+        return large_state(system, q, v, k, t0, project, redundant)
     d = dynamics(system)
     regular = _regular_start(system, d, q, v, t0, k)
     if regular is not None:
         return regular
     numbers = Numbers(d, t0, k)
     here = Here(*numbers.at_start(q, v))
-    _check_finite(here)
+    check_finite(here)
     if system.m:
         if project:
             q = nearest_position(numbers, q, system)
             v = nearest_velocity(numbers, q, v)
             here = Here(*numbers.at_start(q, v))
-        _check_consistent(system, numbers, here, q, v)
+        check_consistent(system, numbers, here.g.ravel(), here.g_rate.ravel(), here.G, q, v)
     if redundant == "auto" or system.frames:
-        slopes = functools.partial(numbers.matrix, d.G)
-        dropped = redundant_constraints(system, q, v, slopes, functools.partial(onto_constraints, numbers))
+        dropped = redundant_constraints(system, q, v, numbers.slopes, functools.partial(onto_constraints, numbers))
         if dropped and redundant == "error":
-            raise _refused(system, dropped)
+            raise refused(system, dropped)
     else:
         dropped = _redundant(system, numbers, here.G, q, redundant)
     multipliers = _multipliers(system, here, dropped)
@@ -109,6 +115,21 @@ class Numbers:
         """The fields of `Here`."""
         return self.d.at_start(q, v, self._t, self._k)
 
+    def constraints(self, q: np.ndarray) -> np.ndarray:
+        return self(self.d.g, q)
+
+    def slopes(self, q: np.ndarray) -> np.ndarray:
+        """G."""
+        return self.matrix(self.d.G, q)
+
+    def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The constraints on velocity level."""
+        return self(self.d.velocity_constraint, q, v)
+
+    def least(self, G: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """The smallest x with ``G x = r``, as far as there is one."""
+        return np.asarray(np.linalg.pinv(G, rcond=1e-10) @ r)
+
     def matrix(self, expression: Any, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
         return self.d.evaluator(expression)(q, 0.0 if v is None else v, self._t, self._k)[0]
 
@@ -116,23 +137,28 @@ class Numbers:
         return self.matrix(expression, q, v).ravel()
 
 
-def _check_finite(here: Here) -> None:
+#: Whoever evaluates a system: as one graph, or type by type.
+AnyNumbers = Numbers | ElementNumbers
+
+
+def check_finite(here: Sequence[Any]) -> None:
+    """Refuse a start where something is not finite; `here` begins with energies, constraints and forces."""
     for name, values in zip(("kinetic energy", "potential energy", "constraints", "forces"), here, strict=False):
-        if not math.isfinite(values.sum()) and not np.isfinite(values).all():
+        if not np.isfinite(values).all():
             raise InputError(f"the {name} of the system cannot be evaluated at q0, v0: the result is not finite")
 
 
-def _scale(G: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _scale(G: Any, weights: np.ndarray) -> np.ndarray:
     """What a constraint residual is measured against: the size of the terms that enter it."""
-    return 1.0 + np.asarray(np.abs(G) @ np.abs(weights))
+    return 1.0 + np.asarray(abs(G) @ np.abs(weights))
 
 
-def _check_consistent(system: System, numbers: Numbers, here: Here, q: np.ndarray, v: np.ndarray) -> None:
-    for what, residual, weights, offered in (
-        ("position", here.g.ravel(), q, "q0"),
-        ("velocity", here.g_rate.ravel(), v, "v0"),
-    ):
-        relative = np.abs(residual) / _scale(here.G, weights)
+def check_consistent(
+    system: System, numbers: AnyNumbers, g: np.ndarray, rate: np.ndarray, G: Any, q: np.ndarray, v: np.ndarray
+) -> None:
+    """Refuse a start that violates a constraint on either level, and offer the nearest one that does not."""
+    for what, residual, weights, offered in (("position", g, q, "q0"), ("velocity", rate, v, "v0")):
+        relative = np.abs(residual) / _scale(G, weights)
         if relative.max() > TOLERANCE:
             worst = int(np.argmax(relative))
             nearest = _nearest_offered(system, numbers, q, v, what)
@@ -145,7 +171,7 @@ def _check_consistent(system: System, numbers: Numbers, here: Here, q: np.ndarra
             )
 
 
-def _nearest_offered(system: System, numbers: Numbers, q: np.ndarray, v: np.ndarray, what: str) -> str:
+def _nearest_offered(system: System, numbers: AnyNumbers, q: np.ndarray, v: np.ndarray, what: str) -> str:
     try:
         position = nearest_position(numbers, q, system)
     except InputError:
@@ -155,18 +181,18 @@ def _nearest_offered(system: System, numbers: Numbers, q: np.ndarray, v: np.ndar
     return f"the nearest consistent {name} is ({shown}); "
 
 
-def nearest_position(numbers: Numbers, q: np.ndarray, system: System) -> np.ndarray:
+def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.ndarray:
     """The consistent position nearest to q: onto the constraints, then along them as long as that comes closer."""
     position = onto_constraints(numbers, q)
     if position is None:
-        residual = np.abs(numbers(numbers.d.g, q))
+        residual = np.abs(numbers.constraints(q))
         raise InputError(
             "no consistent position was found near q0: constraint "
             f"'{system.constraint_names[int(np.argmax(residual))]}' is violated there by {residual.max():.3g}"
         )
     for _ in range(200):
-        G, towards = numbers.matrix(numbers.d.G, position), q - position
-        along = towards - np.linalg.pinv(G, rcond=1e-10) @ (G @ towards)
+        G, towards = numbers.slopes(position), q - position
+        along = towards - numbers.least(G, G @ towards)
         if np.abs(along).max() <= 1e-15 * (1.0 + np.abs(position).max()):
             break
         tried = (onto_constraints(numbers, position + 0.5**i * along) for i in range(8))
@@ -178,26 +204,24 @@ def nearest_position(numbers: Numbers, q: np.ndarray, system: System) -> np.ndar
     return position
 
 
-def onto_constraints(numbers: Numbers, q: np.ndarray) -> np.ndarray | None:
+def onto_constraints(numbers: AnyNumbers, q: np.ndarray) -> np.ndarray | None:
     """Gauss-Newton steps onto the constraints, or None if they lead nowhere."""
-    d, position = numbers.d, q.copy()
+    position = q.copy()
     for _ in range(50):
-        g, G = numbers(d.g, position), numbers.matrix(d.G, position)
-        if not (np.all(np.isfinite(g)) and np.all(np.isfinite(G))):
+        g, G = numbers.constraints(position), numbers.slopes(position)
+        if not (np.isfinite(g).all() and np.isfinite(G.sum())):
             return None
-        step = np.linalg.pinv(G, rcond=1e-10) @ g
+        step = numbers.least(G, g)
         position = position - step
         if np.abs(step).max() <= 1e-15 * (1.0 + np.abs(position).max()):
             break
-    residual = np.abs(numbers(d.g, position))
-    return position if np.all(residual <= TOLERANCE * _scale(numbers.matrix(d.G, position), position)) else None
+    residual = np.abs(numbers.constraints(position))
+    return position if np.all(residual <= TOLERANCE * _scale(numbers.slopes(position), position)) else None
 
 
-def nearest_velocity(numbers: Numbers, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+def nearest_velocity(numbers: AnyNumbers, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The consistent velocity nearest to v."""
-    d = numbers.d
-    G = numbers.matrix(d.G, q)
-    return np.asarray(v - np.linalg.pinv(G, rcond=1e-10) @ numbers(d.velocity_constraint, q, v))
+    return np.asarray(v - numbers.least(numbers.slopes(q), numbers.rate(q, v)))
 
 
 def _dependent_rows(G: np.ndarray) -> list[int]:
@@ -227,28 +251,35 @@ def _redundant(system: System, numbers: Numbers, G: np.ndarray, q: np.ndarray, r
     """Constraints that follow from others near q. A position that is merely singular is not counted."""
     if not system.m:
         return ()
-    dependent = set(_dependent_rows(G))
+    dependent = still_dependent(system, numbers, set(_dependent_rows(G)), q, _dependent_rows)
     if not dependent:
         return ()
+    if redundant == "remove":
+        return tuple(sorted(dependent))
+    raise refused(system, dependent)
+
+
+def still_dependent(
+    system: System, numbers: AnyNumbers, dependent: set[int], q: np.ndarray, rows: Callable[[Any], Sequence[int]]
+) -> set[int]:
+    """Those of the dependent rows that depend on others near q as well; `rows` finds them in a matrix."""
     random = np.random.default_rng(3)
     for _ in range(3):
         if not dependent:
-            return ()
+            break
         shift = 1e-2 * (1.0 + np.abs(q)) * random.standard_normal(q.size)
         try:
             nearby = nearest_position(numbers, q + shift, system)
         except InputError:
             continue
-        dependent &= set(_dependent_rows(numbers.matrix(numbers.d.G, nearby)))
-    if not dependent:
-        return ()
-    if redundant == "remove":
-        return tuple(sorted(dependent))
-    raise _refused(system, dependent)
+        dependent = dependent & set(rows(numbers.slopes(nearby)))
+    return dependent
 
 
-def _refused(system: System, dependent: Collection[int]) -> InputError:
-    names = ", ".join(f"'{system.constraint_names[i]}'" for i in sorted(dependent))
+def refused(system: System, dependent: Collection[int]) -> InputError:
+    """The sentence about redundant constraints; of many, the first are named."""
+    names = ", ".join(f"'{system.constraint_names[i]}'" for i in sorted(dependent)[:_NAMED])
+    names += f" and {len(dependent) - _NAMED} more" if len(dependent) > _NAMED else ""
     return InputError(
         f"redundant constraints: {names} follow{'s' if len(dependent) == 1 else ''} from the others, so the "
         "multipliers are not determined; leave them out of the model, or pass redundant='remove'"

@@ -33,30 +33,53 @@ class Dynamics(View):
 
     def __init__(self, system: System) -> None:
         self.system = system
-        self.T: Any
-        self.v: Any
-        self.p: Any
-        self.V: Any
-        self.g: Any
         n = system.n
-        self.q, self.v, self.p = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("p", n)
+        self.q: Any = ca.SX.sym("q", n)
+        self.v: Any = ca.SX.sym("v", n)
+        self.p: Any = ca.SX.sym("p", n)
         self.t, self.k = ca.SX.sym("t"), ca.SX.sym("k", system.parameter_count)
+        self.symbols = {"q": self.q, "v": self.v, "p": self.p}
+        self._evaluators: dict[int, tuple[Any, Evaluator]] = {}
+
+    # -- sums over the elements ---------------------------------------------------------------------------------------
+    @functools.cached_property
+    def _sums(self) -> tuple[Any, Any, Any, Any, Any]:
+        """T, V, R, F and g, as one graph; of a large system that is long, and made only if somebody asks for it."""
+        system = self.system
         parts: dict[ElementModel, ca.Function] = {}
-        self.T, self.V, self.R = ca.SX(0), ca.SX(0), ca.SX(0)
-        self.F, constraints = ca.SX.zeros(n), []
+        total: list[Any] = [ca.SX(0), ca.SX(0), ca.SX(0)]
+        forces, constraints = ca.SX.zeros(system.n), []
         for model, index, where in zip(system.models, system.indices, system.parameter_indices, strict=True):
             if model not in parts:
                 parts[model] = ca.Function(
                     "element", [model.q, model.v, model.t, model.k], [model.T, model.V, model.R, model.F, model.g]
                 )
             i = list(index)
-            T, V, R, F, g = parts[model](self.q[i], self.v[i], self.t, self.k[list(where)])
-            self.T, self.V, self.R = self.T + T, self.V + V, self.R + R
-            self.F[i] += F
+            *energies, F, g = parts[model](self.q[i], self.v[i], self.t, self.k[list(where)])
+            total = [old + new for old, new in zip(total, energies, strict=True)]
+            forces[i] += F
             constraints.append(g)
-        self.g = ca.vertcat(*constraints)
-        self.symbols = {"q": self.q, "v": self.v, "p": self.p}
-        self._evaluators: dict[int, tuple[Any, Evaluator]] = {}
+        return total[0], total[1], total[2], forces, ca.vertcat(*constraints)
+
+    @property
+    def T(self) -> Any:
+        return self._sums[0]
+
+    @property
+    def V(self) -> Any:
+        return self._sums[1]
+
+    @property
+    def R(self) -> Any:
+        return self._sums[2]
+
+    @property
+    def F(self) -> Any:
+        return self._sums[3]
+
+    @property
+    def g(self) -> Any:
+        return self._sums[4]
 
     # -- numbers ------------------------------------------------------------------------------------------------------
     def evaluator(self, expression: Any) -> Evaluator:

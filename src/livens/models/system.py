@@ -11,17 +11,22 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError, suggestion
+from livens.expressions.evaluate import Mapped
 from livens.expressions.layout import Layout
 from livens.expressions.names import Names, names_of
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.probe import Probe
 from livens.expressions.read import ModelFunction
 from livens.models.element import Element, ElementModel, Through, read_type, resolve
-from livens.models.frames import frames_of, turns_regularly
+from livens.models.frames import frames_of, turn_regularly
+from livens.models.groups import TypeGroup, grouped
 from livens.models.model import InitialState, Model, Promising, View, only
 from livens.models.quantity import Quantity
 from livens.models.scene import Look, particles
 from livens.models.symmetry import has_linear_generators, momentum_generator
+
+#: Systems with more coordinates than this are set up with sparse matrices, type of element by type of element.
+LARGE = 250
 
 
 class System(Model):
@@ -188,6 +193,15 @@ class System(Model):
         ends = np.cumsum([0] + [model.m for model in self.models])
         return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
 
+    @property
+    def large(self) -> bool:
+        return self.n > LARGE
+
+    @functools.cached_property
+    def groups(self) -> tuple[TypeGroup, ...]:
+        """The elements by their types."""
+        return grouped(self)
+
     # -- parameters ---------------------------------------------------------------------------------------------------
     @functools.cached_property
     def parameter_table(self) -> ParameterTable:
@@ -233,6 +247,21 @@ class System(Model):
 
     def velocities(self) -> Any:
         return self.view.symbols["v"]
+
+    def observable_sums(self, name: str) -> Any:
+        from livens.models import columns
+
+        return columns.named(self, name) if self.large else None
+
+    def watched_sums(self, energy: str, momenta: tuple[str, ...]) -> Any:
+        from livens.models import columns
+
+        return columns.watched(self, energy, momenta) if self.large else None
+
+    def term_sums(self, names: Sequence[str]) -> Any:
+        from livens.models import columns
+
+        return columns.term_columns(self, names) if self.large else None
 
     error_variables = ("q", "v")
 
@@ -320,7 +349,7 @@ class System(Model):
     @functools.cached_property
     def regular_rotation(self) -> bool:
         """The rotation of every frame follows from its angular momentum: no principal moment of inertia is zero."""
-        return all(turns_regularly(self, frame) for frame in self.frames)
+        return turn_regularly(self)
 
     @functools.cached_property
     def quadratic_constraints(self) -> bool:
@@ -346,8 +375,7 @@ class System(Model):
     @functools.cached_property
     def left_invariant_mass(self) -> bool:
         """M depends on unit quaternions only, as ``Q_l M Q_l^T``, and no two elements have mass on one coordinate."""
-        moved: set[int] = set()
-        for model, index in zip(self.models, self.indices, strict=True):
+        for model in self._distinct:
             if model.T.is_zero():
                 continue
             inside = [i for four in model.quaternions for i in four]
@@ -355,37 +383,54 @@ class System(Model):
             M = model.mass
             rest = ca.vertcat(model.q[outside], model.v)
             mixed = M[inside, outside] if inside and outside else ca.SX(0, 0)
-            if moved & set(index) or ca.depends_on(M, rest) or mixed.nnz():
+            if ca.depends_on(M, rest) or mixed.nnz():
                 return False
             if outside and ca.depends_on(M[outside, outside], model.q):
                 return False
-            moved |= set(index)
-        return True
+        moved = [group.coordinates.ravel() for group in self.groups if not group.model.T.is_zero()]
+        return bool(np.bincount(np.concatenate(moved)).max() <= 1)
 
     def _mass_rank(self, augmented: bool) -> int:
         """The rank of the mass matrix at a generic state, block by block: most of them are of one body each."""
         k, size = self.parameter_vector(), ca.SX.sym("n", self.n)
         for q, v in Probe([size, size], seed=1).states():
             blocks = self._mass_blocks(q.ravel(), v.ravel(), k, augmented)
-            if all(np.isfinite(block).all() for block in blocks):
-                return sum(_rank(block) for block in blocks)
+            if all(np.isfinite(same).all() for same in blocks):
+                return sum(_rank(same) for same in blocks)
         raise ModelError("the mass matrix is not finite at any of the sample configurations")
 
     def _mass_blocks(self, q: np.ndarray, v: np.ndarray, k: np.ndarray, augmented: bool) -> list[np.ndarray]:
-        """The blocks on the diagonal of the mass matrix: coordinates that share kinetic energy are in one of them."""
-        quaternions = [list(four) for four in self.quaternions] if augmented else []
-        parts = [(four, 2 * np.outer(q[four], q[four])) for four in quaternions]
-        for model, index, where in zip(self.models, self.indices, self.parameter_indices, strict=True):
-            if not model.T.is_zero():
-                i = list(index)
-                parts.append((i, np.array(model.mass_at(q[i], v[i], k[list(where)]))))
-        blocks = connected([i for i, _ in parts], self.n)
-        found = [np.zeros((len(block), len(block))) for block in blocks]
-        place = {i: (number, local) for number, block in enumerate(blocks) for local, i in enumerate(block)}
-        for i, matrix in parts:
-            local = [place[j][1] for j in i]
-            found[place[i[0]][0]][np.ix_(local, local)] += matrix
-        return found
+        """The blocks on the diagonal of the mass matrix, those of one size together.
+
+        Coordinates that share kinetic energy are in one block.
+        """
+        parts: list[tuple[np.ndarray, np.ndarray]] = []  # places, one row a matrix, and the matrices
+        if augmented and self.quaternions:
+            fours = np.array(self.quaternions)
+            parts.append((fours, 2 * q[fours][:, :, None] * q[fours][:, None, :]))
+        for group in self.groups:
+            if not group.model.T.is_zero():
+                at, n = group.coordinates, group.model.n
+                (matrices,) = Mapped(group.model.mass_at, group.count)(q[at], v[at], k[group.parameters])
+                parts.append((at, matrices.reshape(-1, n, n)))
+        blocks = connected([row for places, _ in parts for row in places.tolist()], self.n)
+        number, local = np.zeros(self.n, dtype=np.int64), np.zeros(self.n, dtype=np.int64)
+        sizes: dict[int, int] = {}
+        for block in blocks:
+            number[block], local[block] = sizes.get(len(block), 0), np.arange(len(block))
+            sizes[len(block)] = sizes.get(len(block), 0) + 1
+        of_size = np.zeros(self.n, dtype=np.int64)
+        for block in blocks:
+            of_size[block] = len(block)
+        found = {size: np.zeros((count, size, size)) for size, count in sizes.items()}
+        for places, matrices in parts:
+            for size in np.unique(of_size[places[:, 0]]):
+                chosen = of_size[places[:, 0]] == size
+                i = local[places[chosen]]
+                np.add.at(
+                    found[size], (number[places[chosen][:, :1], None], i[:, :, None], i[:, None, :]), matrices[chosen]
+                )
+        return list(found.values())
 
     @functools.cached_property
     def separable(self) -> bool:
@@ -455,10 +500,11 @@ class System(Model):
         return f"<livens.System: {_count(self.n, 'coordinate')}, {_count(self.m, 'constraint')}>"
 
 
-def _rank(mass: np.ndarray) -> int:
-    size = np.sqrt(np.abs(np.diag(mass)))  # a mass of 1e-40 beside one of 1 is small, not none
-    size[size == 0] = 1.0
-    return int(np.linalg.matrix_rank(mass / np.outer(size, size)))
+def _rank(masses: np.ndarray) -> int:
+    """The sum of the ranks of matrices of one size."""
+    size = np.sqrt(np.abs(np.diagonal(masses, axis1=1, axis2=2)))  # a mass of 1e-40 beside one of 1 is small, not none
+    size = np.where(size == 0, 1.0, size)
+    return int(np.linalg.matrix_rank(masses / (size[:, :, None] * size[:, None, :])).sum())
 
 
 def connected(groups: Sequence[Sequence[int]], count: int) -> list[list[int]]:

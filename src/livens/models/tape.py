@@ -63,32 +63,58 @@ _TWO = frozenset("ADD SUB MUL DIV ATAN2 POW CONSTPOW FMIN FMAX FMOD HYPOT LT LE 
 Entry = float | list[Any]
 
 
-def recorded(q: Any, t: Any, expressions: Sequence[Any]) -> tuple[list[Entry], list[int]]:
-    """A tape that computes all expressions of the symbols q and t, and the entry where each of them is found."""
-    tape: list[Entry] = []
-    known: dict[Any, int] = {}
+class Tape:
+    """A tape that grows; what is on it already is not put there again."""
 
-    def put(*entry: Any) -> int:
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._known: dict[Any, int] = {}
+
+    def put(self, *entry: Any) -> int:
+        """The place of a number, a coordinate, time or an operation."""
         key = entry if isinstance(entry[0], str) else ("number", *entry)
-        if key not in known:
-            known[key] = len(tape)
-            tape.append(list(entry) if isinstance(entry[0], str) else entry[0])
-        return known[key]
+        place = self._known.get(key)
+        if place is None:
+            place = self._known[key] = len(self.entries)
+            self.entries.append(list(entry) if isinstance(entry[0], str) else entry[0])
+        return place
+
+    def extended(self, tape: Sequence[Entry], coordinates: Sequence[int]) -> list[int]:
+        """Put all of another tape here, whose coordinates are these; where each of its entries is."""
+        places: list[int] = []
+        for entry in tape:
+            if not isinstance(entry, list):
+                places.append(self.put(entry))
+            elif entry[0] == "q":
+                places.append(self.put("q", int(coordinates[entry[1]])))
+            else:
+                places.append(self.put(entry[0], *(places[i] for i in entry[1:])))
+        return places
+
+
+def recorded(q: Any, t: Any, expressions: Sequence[Any]) -> tuple[list[Entry], list[int]]:
+    """A tape that computes all expressions of the symbols q and t, or numbers, and the entry where each is found."""
+    tape = Tape()
+    put = tape.put
 
     def apply(name: str, *operands: int) -> int:
         if name not in OPERATIONS:
             raise ModelError(f"a place cannot be computed with '{name}'")
         return put(name, *operands)
 
-    column = ca.densify(ca.vertcat(*expressions)) if expressions else ca.SX(0, 1)
-    function = ca.Function("places", [q, t], [column])
+    written = [e for e in expressions if not isinstance(e, float)]
     lazy = [[("q", i) for i in range(q.numel())], [("t",)]]  # coordinates that nothing needs are no entries
 
     def entry(value: Any) -> int:
         return put(*value) if isinstance(value, tuple) else int(value)
 
-    (found,) = walk(function, lazy, lambda c: (float(c),), lambda name, *a: apply(name, *map(entry, a)))  # type: ignore[arg-type]
-    return tape, [entry(value) for value in found]
+    found: list[Any] = []
+    if written:
+        function = ca.Function("places", [q, t], [ca.densify(ca.vertcat(*written))])
+        (found,) = walk(function, lazy, lambda c: (float(c),), lambda name, *a: apply(name, *map(entry, a)))  # type: ignore[arg-type]
+    values = iter(found)
+    places = [put(e) if isinstance(e, float) else entry(next(values)) for e in expressions]
+    return tape.entries, places
 
 
 def checked(tape: Any, coordinates: int) -> list[Entry]:

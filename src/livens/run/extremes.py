@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens.engine.compiled import CompiledStep
+from livens.engine.element_table import ElementTable
 from livens.engine.fold import fold
 from livens.engine.steps import Carry, Steps
 from livens.engine.table import Table
@@ -46,11 +47,15 @@ def watched_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tupl
     return ca.vertcat(*columns, *parts), sizes
 
 
-def _table(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Table, np.ndarray]:
+def _table(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Table | ElementTable, np.ndarray]:
     known = _tables(model.digest)
     if (energy, momenta) not in known:
-        columns, sizes = watched_columns(model, energy, momenta)
-        known[energy, momenta] = Table(model, columns), sizes
+        sums = model.watched_sums(energy, momenta)
+        if sums is not None:
+            known[energy, momenta] = ElementTable(sums[0]), sums[1]
+        else:
+            columns, sizes = watched_columns(model, energy, momenta)
+            known[energy, momenta] = Table(model, columns), sizes
     return known[energy, momenta]
 
 

@@ -178,7 +178,7 @@ def resume(
     if plan.scheme.name != facts.scheme:
         raise InputError(f"the run in '{path}' was made with the scheme '{facts.scheme}', not '{plan.scheme.name}'")
     compiled = compiled_step(plan.model, plan.scheme, facts.dropped)
-    if compiled.fingerprint != facts.model:
+    if not compiled.solves(facts.model):
         raise InputError(
             f"the run in '{path}' was made with other equations (another model or another version of livens): "
             "it cannot be resumed"

@@ -39,6 +39,21 @@ class StepEquations:
         """The same equations piece by piece, one kernel for each type of element, if they can be written like that."""
         return None
 
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Two runs with the same fingerprint solve the same equations, written down in the same order.
+
+        Equations with structure are told by that: no graph of the whole system is needed.
+        """
+        return self.flatten().fingerprint
+
+
+def table_digest(table: np.ndarray) -> str:
+    """The SHA-256 of an array of whole numbers."""
+    return hashlib.sha256(
+        repr(table.shape).encode() + np.ascontiguousarray(table, dtype=np.int64).tobytes()
+    ).hexdigest()
+
 
 @dataclass(frozen=True, eq=False)
 class FlatEquations(StepEquations):

@@ -7,7 +7,6 @@ taken in the same order, whoever computes their parts.
 from __future__ import annotations
 
 import functools
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,20 +107,6 @@ class Assembly:
         targets = np.where(key >= 0, np.searchsorted(places, key), -1)
         sums = Sums.of([targets], [np.concatenate(positions)], places.size)
         return places % self.pieces.size, places // self.pieces.size, sums
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """Two runs with the same fingerprint solve the same equations, summed up in the same order."""
-        digest = hashlib.sha256()
-        for kernel in self.kernels:
-            p = kernel.piece
-            import casadi as ca
-
-            f = ca.Function("piece", p.local.all, [p.rows, p.entries, p.ends, p.keeps])
-            digest.update(f.serialize().encode())
-            for table in (p.x, p.z, p.k, p.m, p.equations, p.end_places, p.keep_places):
-                digest.update(np.ascontiguousarray(table, dtype=np.int64).tobytes())
-        return digest.hexdigest()
 
 
 class Bench:

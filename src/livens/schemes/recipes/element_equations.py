@@ -13,11 +13,12 @@ import numpy as np
 from livens.expressions.graph.roundoff import roundoff_bound
 from livens.expressions.layout import Layout
 from livens.models.element import ElementModel
+from livens.models.model import digest_of
 from livens.models.system import System
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Reduction, State
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.recipes.turning import unit_multiplier
-from livens.schemes.step import FlatEquations, StepEquations
+from livens.schemes.step import FlatEquations, StepEquations, table_digest
 
 
 class ShareKernel:
@@ -83,23 +84,9 @@ class ElementEquations(StepEquations):
     @functools.cached_property
     def groups(self) -> tuple[Group, ...]:
         """The elements by their types, in the order in which types first occur."""
-        system = self.system
-        members: dict[ElementModel, list[int]] = {}
-        for i, model in enumerate(system.models):
-            members.setdefault(model, []).append(i)
-
-        def table(rows: list[Any]) -> np.ndarray:
-            return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
-
         return tuple(
-            Group(
-                ShareKernel(self.scheme, model),
-                np.array(numbers, dtype=np.int64),
-                table([system.indices[i] for i in numbers]),
-                table([range(system.multiplier_slices[i].start, system.multiplier_slices[i].stop) for i in numbers]),
-                table([system.parameter_indices[i] for i in numbers]),
-            )
-            for model, numbers in members.items()
+            Group(ShareKernel(self.scheme, g.model), g.elements, g.coordinates, g.constraints, g.parameters)
+            for g in self.system.groups
         )
 
     @functools.cached_property
@@ -136,6 +123,15 @@ class ElementEquations(StepEquations):
         from livens.schemes.recipes.element_pieces import element_pieces  # it is made of these
 
         return None if self.reductions else element_pieces(self)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        parts: list[Any] = [self.own.serialize(), self.layout.sizes, self.unknowns.sizes, self.dropped]
+        for group in self.groups:
+            tables = group.elements, group.coordinates, group.constraints, group.parameters
+            parts += [group.kernel.function.serialize(), group.kernel.pattern, *map(table_digest, tables)]
+        parts += [(r.coordinates, r.constraints, r.size, r.row_names) for r in self.reductions]
+        return digest_of(["elements", self.scheme.name, parts])
 
     # -- as one graph -------------------------------------------------------------------------------------------------
     def flatten(self) -> FlatEquations:

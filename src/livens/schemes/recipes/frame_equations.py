@@ -7,6 +7,7 @@ and contract the latter to as many equations. Both are known once per type, what
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +18,12 @@ import numpy as np
 from livens.expressions.layout import Layout
 from livens.models.element import ElementModel
 from livens.models.frames import Frame, body_kinds, mass_and_euler
+from livens.models.model import digest_of
 from livens.models.system import System
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, State
 from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState
 from livens.schemes.recipes.pieces import Pieces
-from livens.schemes.step import FlatEquations, StepEquations
+from livens.schemes.step import FlatEquations, StepEquations, table_digest
 
 #: The part of the state that holds the angular momenta of bodies in their own frames.
 SPINS = "body_spins"
@@ -138,7 +140,8 @@ class FrameEquations(StepEquations):
         self.layout = system.layout.with_(**{SPINS: spins}) if scheme.spins and spins else system.layout
         within = {i for frame in system.frames for i in frame.constraints}
         #: The constraints that have a multiplier among the unknowns.
-        self.kept = tuple(i for i in range(system.m) if i not in within and i not in set(dropped))
+        left_out = within | set(dropped)
+        self.kept = tuple(i for i in range(system.m) if i not in left_out)
         sizes = {"bodies": sum(frame.dimension + frame.turning for frame in system.frames), "lam": len(self.kept)}
         self.unknowns = Layout(**sizes, **({"gam": len(self.kept)} if scheme.both_levels else {}))
 
@@ -193,6 +196,27 @@ class FrameEquations(StepEquations):
         from livens.schemes.recipes.frame_pieces import frame_pieces  # it is made of these
 
         return None if self.scheme.both_levels else frame_pieces(self)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        kernels: dict[Any, tuple[int, Any]] = {}
+        rows: dict[Any, list[list[int]]] = {}
+
+        def note(kernel: Any, written: Callable[[], Any], *places: Any) -> None:
+            if kernel not in kernels:
+                kernels[kernel] = len(kernels), written()
+            rows.setdefault(kernel, []).append([int(i) for part in places for i in part])
+
+        for e in self.elements:
+            own = e.constraints.start, e.constraints.stop
+            note(e.kernel, functools.partial(_written, e.kernel), e.coordinates, own, e.parameters)
+        for body in self.bodies:
+            places = body.frame.coordinates, body.parameters, (body.unknowns.start, body.spin.start)
+            note((body.kernel, body.inertia), functools.partial(_written, body.kernel, body.inertia), *places)
+        parts = [(content, table_digest(np.array(rows[kernel]))) for kernel, (_, content) in kernels.items()]
+        return digest_of(
+            ["frames", type(self.scheme).__name__, self.layout.sizes, self.unknowns.sizes, self.kept, parts]
+        )
 
     # -- as one graph -------------------------------------------------------------------------------------------------
     def flatten(self) -> FlatEquations:
@@ -324,6 +348,12 @@ class FrameEquations(StepEquations):
         for body, part in zip(self.bodies, parts, strict=True):
             found[list(body.frame.coordinates)] = part
         return found
+
+
+def _written(*kernels: Any) -> list[str]:
+    """The functions of kernels as text."""
+    functions = [f for k in kernels for f in ([k] if isinstance(k, ca.Function) else vars(k).values())]
+    return [f.serialize() for f in functions if isinstance(f, ca.Function)]
 
 
 def spins_at(system: System, q: np.ndarray, p: np.ndarray) -> np.ndarray:

@@ -1,0 +1,229 @@
+"""Linear algebra of many constraints: smallest solutions, rows that follow from others, multipliers. All sparse.
+
+Rows of G are scaled to length one. ``S = G G^T`` is factorised with a shift so small that it changes nothing but the
+pivots of rows that follow from others; what it does change is taken back by iterating.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spl
+
+#: Added to the diagonal of S, whose diagonal is one.
+_SHIFT = 1e-13
+#: A pivot of S, the square of what is left of a row beside others; that of a dependent row is smaller than this.
+_PIVOT = 1e-10
+#: A row of which no more than this part is left beside others follows from them.
+_DEPENDENT = 1e-9
+#: Up to this many dependent rows are named in the order of the system: each is the last of those it depends on.
+_NAMED = 64
+_ITERATIONS = 12
+
+
+class SparseRows:
+    """The rows of a sparse matrix G, ready to be solved with."""
+
+    def __init__(self, G: Any) -> None:
+        self.G = sp.csr_matrix(G)
+        lengths = np.sqrt(np.asarray(self.G.multiply(self.G).sum(axis=1)).ravel())
+        self._lengths = np.where(lengths > 0, lengths, 1.0)
+        self.rows = sp.diags_array(1.0 / self._lengths) @ self.G
+
+    @functools.cached_property
+    def _factors(self) -> Any:
+        return _definite(self.rows @ self.rows.T, _SHIFT)
+
+    def least(self, r: np.ndarray) -> np.ndarray:
+        """The smallest x with ``G x = r``; with rows that contradict each other, as well as that can be."""
+        wanted = r / self._lengths
+        x, rest, size = np.zeros(self.G.shape[1]), wanted, np.inf
+        for _ in range(_ITERATIONS):
+            now = float(np.abs(rest).max(initial=0.0))
+            if not now < 0.5 * size:
+                break
+            size = now
+            x = x + self.rows.T @ self._factors.solve(rest)
+            rest = wanted - self.rows @ x
+        return np.asarray(x)
+
+    # -- rows that follow from others ---------------------------------------------------------------------------------
+    def dependent(self, first: np.ndarray | None = None) -> list[int]:
+        """A smallest set of rows that follow from the others; never one of `first`, a mask, if these are independent.
+
+        If there are not too many, each of them is the last of the rows that depend on each other.
+        """
+        suspects, everything = self._suspects(first), np.arange(self.G.shape[0])
+        found = self._confirmed(np.setdiff1d(everything, suspects), suspects) if suspects.size else suspects
+        while (hidden := self._related(np.setdiff1d(everything, found), first)) is not None:
+            found = np.union1d(found, [hidden])
+        if not found.size or first is not None or found.size > _NAMED:
+            return [int(i) for i in found]
+        return self._last_of(np.setdiff1d(everything, found), found)
+
+    def _related(self, kept: np.ndarray, first: np.ndarray | None) -> int | None:
+        """A row that follows from the others that are kept; None if they are independent.
+
+        Relations with large weights have no small pivot, but a vector that S does not change shows them.
+        """
+        whole = len(kept) == self.G.shape[0]
+        rows = self.rows if whole else self.rows[kept]
+        factors = self._factors if whole else _definite(rows @ rows.T, _SHIFT)
+        y = np.random.default_rng(13).standard_normal(len(kept))
+        for _ in range(3):
+            y = factors.solve(y / np.linalg.norm(y))
+        y = y / np.linalg.norm(y)
+        if not np.linalg.norm(rows.T @ y) <= _DEPENDENT:
+            return None
+        open_ = np.ones(len(kept), dtype=bool) if first is None else ~first[kept]
+        return int(kept[int(np.argmax(np.where(open_, np.abs(y), 0.0)))])
+
+    def _suspects(self, first: np.ndarray | None) -> np.ndarray:
+        """Rows with small pivots: all that follow from others are among them."""
+        if first is None or not first.any():
+            return np.flatnonzero(_pivots(self._factors) < _PIVOT)
+        ahead, behind = np.flatnonzero(first), np.flatnonzero(~first)
+        S = sp.csc_matrix(self.rows @ self.rows.T)
+        between = S[behind][:, ahead]
+        inside = _definite(S[ahead][:, ahead], _SHIFT)
+        rest = S[behind][:, behind] - between @ _solved(inside, between.T)
+        return behind[np.flatnonzero(_pivots(_definite(rest, _SHIFT)) < _PIVOT)]
+
+    def _confirmed(self, kept: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+        """Those of the suspects that follow from the rows that are kept, or from other suspects before them."""
+        project = _Projection(self.rows[kept])
+        weights = np.random.default_rng(11).standard_normal(suspects.size)
+        mixed = self.rows[suspects].T @ weights  # follows from the kept rows only if all do
+        if np.linalg.norm(project.rest(mixed)) <= _DEPENDENT * np.linalg.norm(weights):
+            return suspects
+        found = []
+        for i in suspects:
+            row = np.asarray(self.rows[[i]].todense()).ravel()
+            if np.linalg.norm(project.rest(row)) <= _DEPENDENT * max(float(np.linalg.norm(row)), 1e-300):
+                found.append(int(i))
+            else:
+                kept = np.union1d(kept, [i])
+                project = _Projection(self.rows[kept])
+        return np.array(found, dtype=np.int64)
+
+    def _last_of(self, kept: np.ndarray, found: np.ndarray) -> list[int]:
+        """The last row of every relation between rows, by elimination from the end."""
+        project = _Projection(self.rows[kept])
+        relations = np.zeros((len(found), self.G.shape[0]))
+        for j, i in enumerate(found):
+            row = np.asarray(self.rows[[i]].todense()).ravel()
+            relations[j, i], relations[j, kept] = 1.0, -project.weights(row)
+        last = []
+        for column in range(self.G.shape[0] - 1, -1, -1):
+            if not len(relations):
+                break
+            best = int(np.argmax(np.abs(relations[:, column])))
+            if abs(relations[best, column]) <= 1e-9 * np.abs(relations[best]).max():
+                continue
+            last.append(column)
+            pivot = relations[best] / relations[best, column]
+            relations = np.delete(relations, best, axis=0)
+            relations = relations - np.outer(relations[:, column], pivot)
+        return sorted(last)
+
+
+class _Projection:
+    """What is left of a vector beside independent rows: a least-squares problem, solved without squaring them."""
+
+    def __init__(self, rows: Any) -> None:
+        m, n = rows.shape
+        self._n = n
+        matrix = (
+            sp.block_array([[sp.eye_array(n), rows.T], [rows, None]], format="csc") if m else sp.eye_array(n).tocsc()
+        )
+        self._matrix, self._factors = matrix, spl.splu(matrix)
+
+    def _solved(self, row: np.ndarray) -> np.ndarray:
+        b = np.zeros(self._matrix.shape[0])
+        b[: self._n] = row
+        x = self._factors.solve(b)
+        return np.asarray(x + self._factors.solve(b - self._matrix @ x))
+
+    def rest(self, row: np.ndarray) -> np.ndarray:
+        return self._solved(row)[: self._n]
+
+    def weights(self, row: np.ndarray) -> np.ndarray:
+        return self._solved(row)[self._n :]
+
+
+def _definite(S: Any, shift: float) -> Any:
+    """Factors of a symmetric matrix that is positive but for its round-off, with pivots on the diagonal."""
+    matrix = sp.csc_matrix(S) + shift * sp.eye_array(S.shape[0], format="csc")
+    options = {"SymmetricMode": True}
+    return spl.splu(sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+
+
+def _pivots(factors: Any) -> np.ndarray:
+    """The pivot of each row, in the order of the matrix."""
+    return np.asarray(np.abs(factors.U.diagonal())[factors.perm_c])
+
+
+def _solved(factors: Any, right: Any) -> Any:
+    """A sparse right-hand side whose columns have few entries, solved without making all of it dense at once."""
+    right = sp.csc_matrix(right)
+    step = max(1, 4_000_000 // max(1, right.shape[0]))
+    parts = [sp.csc_matrix(factors.solve(right[:, a : a + step].toarray())) for a in range(0, right.shape[1], step)]
+    return sp.hstack(parts, format="csc") if parts else right
+
+
+def regular_solution(A: Any, b: np.ndarray) -> np.ndarray | None:
+    """The solution of a symmetric system whose matrix is regular beyond doubt; None if it may be singular."""
+    scale = 1.0 / np.sqrt(_largest_in_rows(A))
+    matrix = sp.csc_matrix(sp.diags_array(scale) @ A @ sp.diags_array(scale))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", spl.MatrixRankWarning)
+            factors = spl.splu(matrix)
+    except (RuntimeError, spl.MatrixRankWarning):
+        return None
+    r = np.random.default_rng(5).standard_normal(matrix.shape[0])
+    for _ in range(2):  # a direction that the matrix hardly changes would grow
+        r = r / np.linalg.norm(r)
+        r = factors.solve(r)
+    if not np.linalg.norm(r) * _REGULAR < 1.0:
+        return None
+    wanted = scale * b
+    x = factors.solve(wanted)
+    x = x + factors.solve(wanted - matrix @ x)
+    return np.asarray(scale * x)
+
+
+#: A scaled matrix that turns no direction into less than this part of it is regular.
+_REGULAR = 1e-9
+
+
+def least_squares(A: Any, b: np.ndarray, n: int) -> np.ndarray:
+    """A solution of ``M a + G^T lam = f, G a = c``, whose matrix A may be singular: the smallest one.
+
+    The first n unknowns are a. The matrix is made regular by a shift, which iterating takes back.
+    """
+    scale = 1.0 / np.sqrt(_largest_in_rows(A))
+    matrix = sp.csc_matrix(sp.diags_array(scale) @ A @ sp.diags_array(scale))
+    shift = 1e-9 * np.where(np.arange(A.shape[0]) < n, 1.0, -1.0)
+    factors = spl.splu(sp.csc_matrix(matrix + sp.diags_array(shift)))
+    wanted = scale * b
+    x, rest, size = np.zeros(b.size), wanted, np.inf
+    for _ in range(_ITERATIONS):
+        now = float(np.abs(rest).max(initial=0.0))
+        if not now < 0.5 * size:
+            break
+        size = now
+        x = x + factors.solve(rest)
+        rest = wanted - matrix @ x
+    if not np.abs(rest).max(initial=0.0) <= 1e-8 * (1.0 + np.abs(wanted).max(initial=0.0)):
+        x = spl.lsqr(matrix, wanted, atol=1e-14, btol=1e-14, iter_lim=4 * b.size)[0]
+    return np.asarray(scale * x)
+
+
+def _largest_in_rows(A: Any) -> np.ndarray:
+    largest = abs(sp.csr_matrix(A)).max(axis=1).toarray().ravel()
+    return np.where(largest > 0, largest, 1.0)

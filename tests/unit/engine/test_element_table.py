@@ -1,0 +1,105 @@
+"""Observables summed over elements, against those of one expression of the whole system."""
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens.analysis import observables, round_off, verdicts
+from livens.engine.element_table import ElementTable
+from livens.engine.table import Table
+from livens.models import columns
+from livens.models import system as system_module
+from livens.run import extremes
+
+
+def free_chain():
+    """Rods with ball joints and nothing else, whose momenta are conserved."""
+    mb = lv.Multibody(gravity=[0, 0, 0])
+    before = mb.rod("rod0", a=[0, 0, 0], b=[1, 0, 0], mass=1.0, radius=0.1)
+    for i in range(1, 4):
+        rod = mb.rod(f"rod{i}", a=[i, 0, 0], b=[i + 1, 0, 0], mass=1.0, radius=0.1)
+        mb.spherical(f"ball{i}", before, rod, at=rod.a)
+        before = rod
+    return mb.system
+
+
+CASES = {
+    "n-four-bar": lambda: lv.problems.load("n-four-bar", N=3).system,
+    "double-four-bar-damped": lambda: lv.problems.load("double-four-bar-damped").system,
+    "heavy-top": lambda: lv.problems.load("heavy-top").system,  # quaternions
+    "car-axis": lambda: lv.problems.load("car-axis").system,  # constraints that depend on time
+    "four-particles": lambda: lv.problems.load("four-particles").system,  # momenta
+    "free chain": free_chain,
+}
+
+
+def states(system, rows=5):
+    random = np.random.default_rng(1)
+    return random.uniform(0, 1, rows), random.standard_normal((rows, 3 * system.n + 2 + system.m))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_watched_is_the_same(case):
+    system = CASES[case]()
+    t, Z = states(system)
+    k = system.parameter_vector()
+    momenta = tuple(system.symmetries)
+    for energy in ("generalized_energy", "total_energy"):
+        sums, sizes = columns.watched(system, energy, momenta)
+        whole, of_whole = extremes.watched_columns(system, energy, momenta)
+        found, expected = ElementTable(sums)(t, Z, k), Table(system, whole)(t, Z, k)
+        assert np.allclose(found, expected, rtol=1e-12, atol=1e-12) and np.array_equal(sizes, of_whole)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_observables_and_their_round_off_are_the_same(monkeypatch, case):
+    system = CASES[case]()
+    t, Z = states(system)
+    k, n = system.parameter_vector(), system.n
+    block = {"t": t, "q": Z[:, :n], "v": Z[:, n : 2 * n], "p": Z[:, 2 * n : 3 * n], "multipliers": Z[:, 3 * n + 2 :]}
+    names = [*system.view.names, "constraint_forces", observables.MAGNITUDE, observables.SPEED]
+    names = [name for name in names if name != "hamiltonian" or system.regular_augmented_mass]
+    for name in names:
+        whole = observables._whole(system, name)(block, k)
+        monkeypatch.setattr(system_module, "LARGE", 0)
+        summed = observables._summed(system, name)
+        monkeypatch.undo()
+        assert np.allclose(summed(block, k), whole, rtol=1e-11, atol=1e-11), name
+    watched = [name for name in system.view.names if name != "hamiltonian"]
+    state = [block[part] for part in "qvp"]
+    expected = round_off._expressions(system, watched, k)([part[0] for part in state], t[0])
+    monkeypatch.setattr(system_module, "LARGE", 0)
+    found = round_off._sums(system, watched, k)([part[0] for part in state], t[0])
+    # terms of several elements on one coordinate cannot cancel here: a bound, and not a loose one
+    assert np.all(found >= expected * (1 - 1e-12)) and np.all(found <= 4 * expected + 1e-12)
+
+
+def test_sums_are_as_good_over_many_elements_as_over_few():
+    """Energies of very different size, which plain summation would lose."""
+    particle = lambda i: lv.Element([f"x{i}"], kinetic=lambda v, k: 0.5 * k.m * v[0] ** 2, parameters=dict(m=m[i]))  # noqa: E731
+    m = [1e16, *[1.0] * 999, -1e16]  # not physical, but exact
+    elements = [particle(i) for i in range(len(m))]
+    system = lv.System([f"x{i}" for i in range(len(m))], elements=elements)
+    table = ElementTable(columns.columns(system, [columns.Column(lambda e: e.model.T)]))
+    z = np.concatenate([np.zeros(system.n), np.full(system.n, np.sqrt(2.0)), np.zeros(system.n)])
+    assert table(np.zeros(1), z[None], system.parameter_vector())[0, 0] == pytest.approx(999.0, rel=1e-12)
+
+
+def test_what_is_not_a_number_stays_so():
+    system = lv.problems.load("n-four-bar", N=3).system
+    table = ElementTable(columns.watched(system, "generalized_energy", ())[0])
+    Z = np.zeros((1, 3 * system.n))
+    Z[0, 0] = np.nan
+    assert np.isnan(table(np.zeros(1), Z, system.parameter_vector())[0, 0])
+
+
+def test_the_report_of_a_large_system_is_that_of_a_small_one(monkeypatch):
+    problem = lv.problems.load("n-four-bar", N=2)
+    run = lv.simulate(problem, t_end=0.05)
+    before = {row.quantity: row for row in verdicts.rows(run)}
+    monkeypatch.setattr(system_module, "LARGE", 0)
+    observables._known.cache_clear()
+    for row in verdicts.rows(run):
+        assert row.verdict == before[row.quantity].verdict
+        assert row.start == pytest.approx(before[row.quantity].start, abs=1e-12) if row.start is not None else True
+    observables._known.cache_clear()

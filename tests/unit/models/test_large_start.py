@@ -1,0 +1,140 @@
+"""Starts of large systems, against the dense ones on systems that are small enough for both."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import livens as lv
+from livens.models import large_start, start
+from livens.models import system as system_module
+from livens.models.element_numbers import ElementNumbers
+from livens.models.sparse_rows import SparseRows, least_squares, regular_solution
+from livens.models.summed import dynamics
+
+
+def n_four_bar(N=4):
+    problem = lv.problems.load("n-four-bar", N=N)
+    state = problem.reference(0.4)
+    return problem.system, state["q"], state["v"]
+
+
+def both(monkeypatch, system, q, v, **options):
+    """The state of the dense and of the sparse way."""
+    k = system.parameter_vector()
+    found = []
+    for large in (10**9, 0):
+        monkeypatch.setattr(system_module, "LARGE", large)
+        found.append(start.initial_state(system, q, v, k, **options))
+    return found
+
+
+SYSTEMS = ["n-four-bar", "link-chain", "andrews-squeezer", "bricard", "car-axis", "heavy-top", "double-four-bar-damped"]
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_same_start_as_dense(monkeypatch, name):
+    problem = lv.problems.load(name)
+    options = dict(project=True, redundant="auto" if problem.system.frames else "error")
+    dense, sparse = both(monkeypatch, problem.system, problem.q0, problem.v0, **options)
+    assert len(sparse.dropped) == len(dense.dropped)
+    assert sparse.dropped == dense.dropped or problem.system.frames  # where any of some may be left out
+    for part in ("q", "v", "p"):
+        assert np.allclose(sparse[part], dense[part], rtol=1e-12, atol=1e-12)
+    G = np.asarray(ElementNumbers(problem.system, 0.0, problem.system.parameter_vector()).slopes(dense["q"]).todense())
+    assert np.allclose(G.T @ sparse["multipliers"], G.T @ dense["multipliers"], rtol=1e-8, atol=1e-8)
+
+
+def test_multipliers_are_those_of_the_dense_way(monkeypatch):
+    dense, sparse = both(monkeypatch, *n_four_bar())
+    assert np.allclose(sparse["multipliers"], dense["multipliers"], rtol=1e-11, atol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=4, deadline=None)
+def test_projections_are_those_of_the_dense_way(seed):
+    system, q, v = n_four_bar(2)
+    random, k = np.random.default_rng(seed), system.parameter_vector()
+    dense, sparse = start.Numbers(dynamics(system), 0.0, k), ElementNumbers(system, 0.0, k)
+    off = q + 1e-2 * random.standard_normal(q.size)
+    there = start.nearest_position(dense, off, system)
+    assert np.abs(start.nearest_position(sparse, off, system) - there).max() < 1e-9
+    wild = v + random.standard_normal(v.size)
+    assert (
+        np.abs(start.nearest_velocity(sparse, there, wild) - start.nearest_velocity(dense, there, wild)).max() < 1e-11
+    )
+
+
+def test_numbers_are_those_of_the_whole_graph():
+    system, q, v = n_four_bar()
+    d, k = dynamics(system), system.parameter_vector()
+    here, sums = start.Here(*start.Numbers(d, 0.0, k).at_start(q, v)), ElementNumbers(system, 0.0, k).at_start(q, v)
+    assert pytest.approx(here.T.item(), rel=1e-14) == sums.T and pytest.approx(here.V.item(), rel=1e-14) == sums.V
+    for name in ("g", "F", "g_rate", "p"):
+        assert np.allclose(getattr(sums, name), getattr(here, name).ravel(), rtol=1e-14, atol=1e-14)
+    assert np.allclose(sums.G.toarray(), here.G, rtol=1e-14)
+    assert np.allclose(sums.M.toarray(), here.matrix[: system.n, : system.n], rtol=1e-14)
+    assert np.allclose(np.concatenate([sums.force, -sums.bias]), here.right.ravel(), rtol=1e-13, atol=1e-13)
+
+
+# -- rows that follow from others -------------------------------------------------------------------------------------
+@given(st.integers(0, 2**32 - 1), st.integers(0, 4))
+@settings(max_examples=40, deadline=None)
+def test_dependent_rows_are_those_of_gram_and_schmidt(seed, extra):
+    random = np.random.default_rng(seed)
+    rows = random.standard_normal((6, 12)) * 10.0 ** random.integers(-3, 4, (6, 1))
+    for _ in range(extra):
+        mixed = random.standard_normal(len(rows)) * (random.random(len(rows)) < 0.5)
+        rows = np.insert(rows, random.integers(0, len(rows) + 1), mixed @ rows, axis=0)
+    found = SparseRows(rows).dependent()
+    assert found == start._dependent_rows(rows)
+
+
+def test_a_redundant_constraint_is_named(monkeypatch):
+    """The last of the rows that depend on each other, as the dense way has it."""
+    system = lv.System(
+        "x y z",
+        kinetic=lambda v: 0.5 * (v @ v),
+        constraints=lambda q: [q[0] - 1, q[1] - 2, q[0] + q[1] - 3],
+        constraint_names=["first", "second", "both"],
+    )
+    monkeypatch.setattr(system_module, "LARGE", 0)
+    with pytest.raises(lv.InputError, match="'both' follows from the others"):
+        start.initial_state(system, [1, 2, 0], [0, 0, 1], system.parameter_vector())
+    state = start.initial_state(system, [1, 2, 0], [0, 0, 1], system.parameter_vector(), redundant="remove")
+    assert state.dropped == (2,)
+
+
+def test_a_singular_position_is_not_redundant(monkeypatch):
+    """All bars in line: more constraints depend on one another there than anywhere near it."""
+    system = lv.problems.load("n-four-bar", N=1).system
+    q = np.array([[x, 0, 1, 0, 0, 1] for x in (0.5, 1.5, 1.5)], dtype=float).ravel()
+    monkeypatch.setattr(system_module, "LARGE", 0)
+    numbers = ElementNumbers(system, 0.0, system.parameter_vector())
+    assert large_start.dependent_rows(numbers.slopes(q))
+    state = start.initial_state(system, q, np.zeros(system.n), system.parameter_vector())
+    assert state.dropped == () and np.isfinite(state["multipliers"]).all()
+
+
+def test_inconsistent_values_are_named(monkeypatch):
+    system, q, v = n_four_bar(2)
+    monkeypatch.setattr(system_module, "LARGE", 0)
+    wrong = q.copy()
+    wrong[0] += 0.1
+    with pytest.raises(
+        lv.InputError, match=r"constraint '.*lower0.*' is violated on position level by .* nearest consistent"
+    ):
+        start.initial_state(system, wrong, v, system.parameter_vector())
+
+
+def test_singular_systems_have_the_smallest_solution():
+    random = np.random.default_rng(0)
+    G = np.vstack([random.standard_normal((3, 5)), np.zeros((1, 5))])
+    G[3] = G[0] + G[1]
+    M = np.diag([1.0, 2.0, 1.0, 1.0, 0.0])
+    A = np.block([[M, G.T], [G, np.zeros((4, 4))]])
+    b = A @ random.standard_normal(9)
+    assert regular_solution(A, b) is None
+    smallest = np.linalg.lstsq(A, b, rcond=None)[0]
+    found = least_squares(A, b, 5)
+    assert np.abs(A @ found - b).max() < 1e-10 and np.linalg.norm(found) <= 2 * np.linalg.norm(smallest)
