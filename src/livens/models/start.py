@@ -165,7 +165,7 @@ def nearest_position(numbers: Numbers, q: np.ndarray, system: System) -> np.ndar
             f"'{system.constraint_names[int(np.argmax(residual))]}' is violated there by {residual.max():.3g}"
         )
     for _ in range(200):
-        G, towards = numbers.matrix(numbers.d.G, position), q - position
+        G, towards = numbers.matrix(numbers.d.g_q, position), q - position
         along = towards - np.linalg.pinv(G, rcond=1e-10) @ (G @ towards)
         if np.abs(along).max() <= 1e-15 * (1.0 + np.abs(position).max()):
             break
@@ -182,7 +182,7 @@ def onto_constraints(numbers: Numbers, q: np.ndarray) -> np.ndarray | None:
     """Gauss-Newton steps onto the constraints, or None if they lead nowhere."""
     d, position = numbers.d, q.copy()
     for _ in range(50):
-        g, G = numbers(d.g, position), numbers.matrix(d.G, position)
+        g, G = numbers(d.g, position), numbers.matrix(d.g_q, position)
         if not (np.all(np.isfinite(g)) and np.all(np.isfinite(G))):
             return None
         step = np.linalg.pinv(G, rcond=1e-10) @ g

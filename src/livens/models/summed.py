@@ -43,18 +43,20 @@ class Dynamics(View):
         self.t, self.k = ca.SX.sym("t"), ca.SX.sym("k", system.parameter_count)
         parts: dict[ElementModel, ca.Function] = {}
         self.T, self.V, self.R = ca.SX(0), ca.SX(0), ca.SX(0)
-        self.F, constraints = ca.SX.zeros(n), []
+        self.F, constraints, on_velocity = ca.SX.zeros(n), [], []
         for model, index, where in zip(system.models, system.indices, system.parameter_indices, strict=True):
             if model not in parts:
-                parts[model] = ca.Function(
-                    "element", [model.q, model.v, model.t, model.k], [model.T, model.V, model.R, model.F, model.g]
-                )
+                outputs = [model.T, model.V, model.R, model.F, model.g, _on_velocity(model)]
+                parts[model] = ca.Function("element", [model.q, model.v, model.t, model.k], outputs)
             i = list(index)
-            T, V, R, F, g = parts[model](self.q[i], self.v[i], self.t, self.k[list(where)])
+            T, V, R, F, g, rates = parts[model](self.q[i], self.v[i], self.t, self.k[list(where)])
             self.T, self.V, self.R = self.T + T, self.V + V, self.R + R
             self.F[i] += F
             constraints.append(g)
+            on_velocity.append(rates)
         self.g = ca.vertcat(*constraints)
+        #: Constraints on velocity level, zero where the constraint is on positions; nothing if all are.
+        self.rates = ca.vertcat(*on_velocity) if system.rolls else None
         self.symbols = {"q": self.q, "v": self.v, "p": self.p}
         self._evaluators: dict[int, tuple[Any, Evaluator]] = {}
 
@@ -124,6 +126,12 @@ class Dynamics(View):
     # -- derivatives --------------------------------------------------------------------------------------------------
     @functools.cached_property
     def G(self) -> Any:
+        """How fast constraints change with the velocities: the directions of their forces."""
+        return self.g_q if self.rates is None else self.g_q + ca.jacobian(self.rates, self.v)
+
+    @functools.cached_property
+    def g_q(self) -> Any:
+        """Slopes of the constraints on positions."""
         return ca.jacobian(self.g, self.q)
 
     @functools.cached_property
@@ -149,7 +157,8 @@ class Dynamics(View):
     @functools.cached_property
     def velocity_constraint(self) -> Any:
         """The hidden constraint ``dg/dt = G v + dg/dt``."""
-        return ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
+        hidden = ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
+        return hidden if self.rates is None else hidden + self.rates
 
     @functools.cached_property
     def acceleration_system(self) -> tuple[Any, Any]:
@@ -163,6 +172,14 @@ class Dynamics(View):
         m = self.system.m
         matrix = ca.vertcat(ca.horzcat(M, self.G.T), ca.horzcat(self.G, ca.SX(m, m)))
         return matrix, ca.vertcat(force, -bias)
+
+
+def _on_velocity(model: ElementModel) -> Any:
+    """The constraints of an element on velocity level, each at the place of its multiplier."""
+    found = ca.SX.zeros(model.m)
+    if model.rates is not None:
+        found[model.on_position :] = model.rates.a
+    return found
 
 
 @functools.lru_cache(maxsize=64)
