@@ -73,7 +73,7 @@ def _values(result: Result, quantity: Quantity) -> np.ndarray:
     values = np.array(function(*given, np.asarray(result.t)[None, :], k)).T
     if quantity.angle:
         values = np.unwrap(values, axis=0)
-    return values.reshape(rows, *quantity.shape)
+    return values.reshape(rows, *quantity.shape) if quantity.after is None else np.asarray(quantity.after(values))
 
 
 def at_nodes(result: Result, lam: np.ndarray) -> np.ndarray:

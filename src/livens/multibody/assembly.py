@@ -95,10 +95,11 @@ class Assembly:
         g = d.g[kept] if kept else ca.SX(0, 1)
         positions, rates = self._expressions(d.q, d.v, False), self._expressions(d.q, d.v, True)
         arguments = [d.q, d.v, d.t, d.k]
-        hidden = ca.jacobian(g, d.t) if kept else ca.SX(0, 1)
+        # the rates are called at rest: what is left of the hidden constraints moves by itself
+        hidden, G = (d.velocity_constraint[kept], d.G[kept, :]) if kept else (ca.SX(0, 1), ca.SX(0, system.n))
         outputs = [g, ca.jacobian(g, d.q), hidden, positions, ca.jacobian(positions, d.q), ca.jacobian(rates, d.v)]
         mass = ca.jacobian(d.fibre_derivative, d.v)
-        function = ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass)])
+        function = ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass, G)])
         self._function, self._rest = function, (np.zeros(system.n), 0.0, k)
         self.drawn = np.concatenate(
             [
@@ -109,7 +110,8 @@ class Assembly:
         )
 
     def _at(self, q: np.ndarray) -> list[np.ndarray]:
-        """Constraints, their slopes in q and t, targets of positions and their slopes, slopes of rates, masses."""
+        """Constraints, their slopes in q and t, targets of positions and their slopes, slopes of rates, masses, and how
+        fast all constraints change with velocities."""
         return [np.array(x) for x in self._function(q, *self._rest)]
 
     def _expressions(self, q: Any, v: Any, rates: bool) -> Any:
@@ -166,7 +168,7 @@ class Assembly:
         """Damped Gauss-Newton steps: constraints and held targets first, others within what these leave free."""
         size = np.inf
         for _ in range(60):
-            g, G, _, have, H, _, mass = self._at(q)
+            g, G, _, have, H, _, mass, _ = self._at(q)
             N = self.motion.map(q)
             root = _root(N.T @ mass @ N)
             gap = _wrapped(value - have.ravel()[: value.size], angles)
@@ -197,7 +199,7 @@ class Assembly:
         """Velocities that the joints allow, with the held rates, of least kinetic energy."""
         q = self.position
         value, held, _ = self._wanted(True)
-        _, G, hidden, _, _, V, mass = self._at(q)
+        _, _, hidden, _, _, V, mass, G = self._at(q)
         N = self.motion.map(q)
         root = _root(N.T @ mass @ N)
         rows = np.vstack([G @ N, (V @ N)[held]]) @ root
@@ -234,7 +236,7 @@ class Assembly:
     def generic(self) -> np.ndarray:
         """A position near the start with nothing special about it."""
         q = self.position
-        _, G, _, _, _, _, mass = self._at(q)
+        _, _, _, _, _, _, mass, G = self._at(q)
         N = self.motion.map(q)
         root = _root(N.T @ mass @ N)
         free = _null(G @ N @ root)
@@ -250,7 +252,7 @@ class Assembly:
 
     def joint_rows(self, q: np.ndarray) -> np.ndarray:
         """How constraints between bodies change with their motions, each row of length one."""
-        rows = self._at(q)[1] @ self.motion.map(q)
+        rows = self._at(q)[7] @ self.motion.map(q)
         length = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.asarray(rows / np.where(length > 0, length, 1.0))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from livens.models.system import System
 from livens.multibody.assembly import Assembly
-from livens.multibody.joint import Joint
+from livens.multibody.connection import Connection
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Report:
         return "\n".join(lines)
 
 
-def report(system: System, assembly: Assembly, joints: Mapping[str, Joint]) -> Report:
+def report(system: System, assembly: Assembly, joints: Mapping[str, Connection]) -> Report:
     """Ranks by singular values, at the start and at a position with nothing special about it."""
     rows = assembly.joint_rows(assembly.generic())
     rank, left = _rank(rows)
