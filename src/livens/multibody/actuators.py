@@ -9,6 +9,8 @@ from typing import Any
 from livens import math as m
 from livens.expressions.read import ModelFunction
 from livens.models.element import Through, through
+from livens.models.rates import Turning, turning
+from livens.multibody.couplings import slide_rate
 from livens.multibody.joint_table import split, turn
 from livens.multibody.placement import Ground, Placement
 
@@ -110,6 +112,27 @@ def drive(a: Placement, b: Placement, law: Law) -> ModelFunction:
         return [m.cos(angle) * sine - m.sin(angle) * cosine]
 
     return constraints
+
+
+@functools.cache
+def shift(a: Placement, b: Placement, law: Law) -> ModelFunction:
+    """The position of a joint is a function of time."""
+
+    def constraints(q: Any, t: Any, k: Any) -> Any:
+        qa, qb = split(a, q)
+        axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
+        return [m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X)) - law(t)]
+
+    return constraints
+
+
+@functools.cache
+def speed_drive(a: Placement, b: Placement, law: Law, angle: bool) -> Turning | ModelFunction:
+    """The rate of a joint is a function of time: held for the increments of its angle or position."""
+    if not angle:
+        place = a.dimension - 1 if a.dimension == 3 else 0
+        return lambda q, v, t, k: [slide_rate(a, b, q, v, k.X, k.Y, k.A[:, place]) - law(t)]
+    return turning(lambda q, k: list(turn(a, b, q, k.A, k.B)), lambda w, t: [w[0] - law(t)])
 
 
 @functools.cache

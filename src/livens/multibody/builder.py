@@ -25,7 +25,8 @@ from livens.multibody.joint import Joint
 from livens.multibody.mobility import Report, report
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.named import quantities
-from livens.multibody.parts import Part
+from livens.multibody.parts import Marker, Part
+from livens.multibody.statics import Equilibrium, equilibrium
 
 #: An angle above this at the start is taken for degrees.
 _MOST_RADIANS = 50.0
@@ -107,6 +108,29 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
     def check(self) -> Report:
         """Mobility, redundancy and assembly, before anything is compiled."""
         return report(self.system, self.assembled, self.connections)
+
+    def equilibrium(self) -> Equilibrium:
+        """A position of rest, found downhill from the start; the mechanism then starts there, at rest."""
+        found = equilibrium(self.system, self.assembled)
+        self.assembled.settle(found.position)
+        return found
+
+    def sensor(self, name: str, point: Marker | Part, *, relative_to: Marker | Part | None = None) -> None:
+        """Where a point is, and how fast, seen from a frame of a body: ``name.position`` and ``name.velocity``.
+
+        Without a frame, or with the ground, it is seen from space; velocities are those that the frame sees.
+        """
+        self._new(name)
+        marker = self._marker(name, point)
+        frame = None if relative_to is None or relative_to is self.ground else self._marker(name, relative_to)
+        self._watched[name] = marker, frame
+
+    def _marker(self, name: str, given: Any) -> Marker:
+        found = given.centre if isinstance(given, Part) and given.element is not None else given
+        if not isinstance(found, Marker):
+            raise InputError(f"{name}: a sensor is at a point of a body, got {given!r}")
+        self._known(name, found.part)
+        return found
 
     def problem(
         self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str = "lie-em", **more: Any

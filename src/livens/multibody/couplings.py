@@ -93,9 +93,7 @@ class Coupling:
 
     def __init__(self, name: str, what: str, members: Sequence[tuple[Joint, str, float]]) -> None:
         self.name, self.what, self.members = name, what, tuple(members)
-        self.coordinates = list(
-            dict.fromkeys(str(c) for joint, _, _ in members for c in joint.coordinates)
-        )
+        self.coordinates = list(dict.fromkeys(str(c) for joint, _, _ in members for c in joint.coordinates))
         place = {c: i for i, c in enumerate(self.coordinates)}
         terms, given = [], {}
         for i, (joint, quantity, weight) in enumerate(members):

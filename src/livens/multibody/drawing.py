@@ -10,7 +10,6 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.numbers import array
 from livens.models.element import Element
-from livens.models.quantity import Quantity
 from livens.multibody.assembly import Target
 from livens.multibody.connection import Connection
 from livens.multibody.couplings import Coupling
@@ -35,7 +34,7 @@ class Drawing:
         self._links: list[Element] = []
         self._drives: list[tuple[Element, str]] = []  # with the unit of what they exert
         self._observed: dict[str, Callable[..., Any]] = {}
-        self._sensors: dict[str, Quantity] = {}
+        self._watched: dict[str, tuple[Marker, Marker | None]] = {}
 
     @property
     def joints(self) -> dict[str, Joint]:
@@ -46,7 +45,13 @@ class Drawing:
         """Names are told apart from one another; results find things by them."""
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
-        if name == "ground" or name in {**self.bodies, **self.connections, **self.couplings, **self._acting}:
+        if name == "ground" or name in {
+            **self.bodies,
+            **self.connections,
+            **self.couplings,
+            **self._acting,
+            **self._watched,
+        }:
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)
 
@@ -89,4 +94,3 @@ class Drawing:
         if not getattr(joint.kind, what):
             verb = "turn" if what == "angle" else "slide"
             raise InputError(f"{name}: the {joint.what} joint '{joint.name}' does not {verb} about one axis")
-

@@ -15,7 +15,7 @@ from livens.multibody.actuators import angular_velocity
 from livens.multibody.connection import Connection
 from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
-from livens.multibody.parts import Part
+from livens.multibody.parts import Marker, Part
 
 if TYPE_CHECKING:
     from livens.multibody.drawing import Drawing
@@ -49,8 +49,34 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         add(drive.name, {"force" if unit == "N" else "torque": _driving(drive, first, unit)})
     for name, function in drawing._observed.items():
         found[name] = Quantity(name, "", _own(function))
-    found.update(drawing._sensors)
+    for name, (marker, frame) in drawing._watched.items():
+        add(name, _of_sensor(name, marker, frame, place))
     return found
+
+
+def _of_sensor(name: str, marker: Marker, frame: Marker | None, place: Mapping[str, int]) -> dict[str, Quantity]:
+    """A point seen from a frame: ``A^T (x - x_frame)`` and its rate."""
+    d, own = marker.part.dimension, [place[str(c)] for c in marker.part.coordinates]
+
+    def seen(q: Any) -> Any:
+        x = marker.part.placement.point(m.symbols(q[own]), marker.lever)
+        if frame is None:
+            return m.expression(m.array(x))
+        of_frame = m.symbols(q[[place[str(c)] for c in frame.part.coordinates]])
+        gap = x - frame.part.placement.point(of_frame, frame.lever)
+        axes = [frame.part.placement.vector(of_frame, frame.axes[:, i]) for i in range(d)]
+        return m.expression(m.array([m.dot(axis, gap) for axis in axes]))
+
+    def rate(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        symbol = ca.SX.sym("q", q.numel())
+        moved = ca.Function("rate", [symbol, v], [ca.jtimes(seen(symbol), symbol, v)])
+        return moved(q, v)
+
+    where = "" if frame is None else f" seen from {frame.part.name}.{frame.name}"
+    return {
+        "position": Quantity(f"position of {name}{where}", "m", lambda q, v, lam, t, k: seen(q), shape=(d,)),
+        "velocity": Quantity(f"velocity of {name}{where}", "m/s", rate, shape=(d,)),
+    }
 
 
 def _driving(drive: Element, multiplier: int, unit: str) -> Quantity:

@@ -76,6 +76,4 @@ def moving_constraints(e: ElementEnergies) -> MovingConstraints:
     weights = ca.SX.sym("gam", m.m)
     value = ca.Function("S", [m.q, m.v, m.t, m.k], [S])
     slope = ca.Function("S_q", [m.q, m.v, weights, m.t, m.k], [ca.gradient(ca.dot(weights, S), m.q)])
-    return MovingConstraints(
-        lambda q, v, t: value(q, v, t, e.k), lambda q, v, gam, t: slope(q, v, gam, t, e.k)
-    )
+    return MovingConstraints(lambda q, v, t: value(q, v, t, e.k), lambda q, v, gam, t: slope(q, v, gam, t, e.k))

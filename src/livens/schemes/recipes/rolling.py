@@ -21,9 +21,7 @@ from livens.schemes.recipes.elements import ElementEnergies
 _SHORT = 1e-2
 
 
-def rolling(
-    e: ElementEnergies, q0: Any, v_m: Any, lam: Any, closed: Any, t: Any, h: Any
-) -> tuple[Any, Any, Any]:
+def rolling(e: ElementEnergies, q0: Any, v_m: Any, lam: Any, closed: Any, t: Any, h: Any) -> tuple[Any, Any, Any]:
     """Forces of the constraints on velocity level, their work, and all constraints: those on positions are `closed`."""
     first = e.model.on_position
     rows, slopes = held_rates(e, q0, v_m, t, h)
