@@ -147,7 +147,7 @@ def limit_damping(a: Placement, b: Placement, angle: bool) -> ModelFunction:
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         if angle:
             depth = _beyond(_from_middle(turn(a, b, q, k.A, k.B), k), k)
-            rate = relative_rate(a, b, q, v, k.A)
+            rate = relative_rate(a, b, q, v, k.A, k.B)
         else:
             depth = _beyond(_slid(a, b, q, k), k)
             rate = slide_rate(a, b, q, v, k.X, k.Y, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
@@ -173,7 +173,7 @@ def friction(a: Placement, b: Placement, angle: bool) -> ModelFunction:
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         if angle:
-            rate = relative_rate(a, b, q, v, k.A)
+            rate = relative_rate(a, b, q, v, k.A, k.B)
         else:
             rate = slide_rate(a, b, q, v, k.X, k.Y, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
         u = m.sqrt(rate**2 + k.smooth**2)

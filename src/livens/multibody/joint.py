@@ -72,7 +72,7 @@ class Joint(Connection):
         return m.atan2(sine, cosine)
 
     def rate(self, q: Any, v: Any) -> Any:
-        return actuators.relative_rate(self.a, self.b, q, v, self.parameters["A"])
+        return actuators.relative_rate(self.a, self.b, q, v, self.parameters["A"], self.parameters["B"])
 
     def position(self, q: Any) -> Any:
         """How far the second part has moved along the axis of the first from the drawn pose."""
