@@ -10,6 +10,9 @@ import numpy as np
 
 from livens.errors import InputError, suggestion
 from livens.models.quantity import Quantity
+from livens.models.summed import dynamics
+from livens.models.system import System
+from livens.multibody.assembly import Motion
 from livens.results.result import Result
 
 
@@ -73,18 +76,58 @@ def _values(result: Result, quantity: Quantity) -> np.ndarray:
     values = np.array(function(*given, np.asarray(result.t)[None, :], k)).T
     if quantity.angle:
         values = np.unwrap(values, axis=0)
-    return values.reshape(rows, *quantity.shape)
+    return values.reshape(rows, *quantity.shape) if quantity.after is None else np.asarray(quantity.after(values))
 
 
 def at_nodes(result: Result, lam: np.ndarray) -> np.ndarray:
     """Multipliers belong to the middle of their step: the mean of both steps around a row, where both are stored.
 
-    Single ones alternate about that in energy-momentum schemes. The first row is that of the consistent start.
+    Single ones alternate about that in energy-momentum schemes. The first row is that of the consistent start, and the
+    last one, after which no step follows, is computed in the same way from positions and velocities there. Steps on
+    both sides of an event, where loads may jump, are not averaged. If some constraints were left out because they
+    follow from others, the forces are distributed over all of them with the least norm.
     """
     if result.facts.every != 1 or lam.shape[1] < 3:
-        return lam
+        return _spread(result, lam)
     found = lam.copy()
     found[:, 1:-1] = (lam[:, 1:-1] + lam[:, 2:]) / 2
+    times = np.asarray(result.t)
+    for event in result.events:
+        found[:, times == event.t] = lam[:, times == event.t]
+    last = _consistent(result)
+    if last is not None:
+        found[:, -1] = last
+    return _spread(result, found)
+
+
+def _consistent(result: Result) -> np.ndarray | None:
+    """Multipliers that belong to the accelerations of the last row."""
+    system = result.system
+    if not isinstance(system, System) or not system.m:
+        return None
+    matrix, right = dynamics(system).acceleration_system
+    both = dynamics(system).evaluator(ca.horzcat(ca.densify(matrix), ca.densify(right)))
+    table = both(result.q[-1], result.v[-1], float(result.t[-1]), result.parameter_vector)[0]
+    kept = [i for i in range(len(table)) if i - system.n not in result.facts.dropped]
+    if not np.isfinite(table).all():
+        return None
+    lam = np.zeros(len(table))
+    lam[kept] = np.linalg.lstsq(table[np.ix_(kept, kept)], table[kept, -1], rcond=None)[0]
+    return lam[system.n :]
+
+
+def _spread(result: Result, lam: np.ndarray) -> np.ndarray:
+    """The same forces on all bodies by multipliers of least norm, if some constraints follow from others."""
+    system = result.system
+    if not result.facts.dropped or not isinstance(system, System) or not system.frames:
+        return lam
+    motion, d = Motion(system), dynamics(system)
+    between = list(motion.constraints)
+    slopes = ca.Function("G", [d.q, d.t, d.k], [ca.densify(d.G[between, :])])
+    found, k = lam.copy(), result.parameter_vector
+    for row, (q, t) in enumerate(zip(result.q, np.asarray(result.t), strict=True)):
+        rows = np.array(slopes(q, t, k)) @ motion.map(q)
+        found[between, row] = np.linalg.pinv(rows.T, rcond=1e-9) @ (rows.T @ lam[between, row])
     return found
 
 

@@ -17,6 +17,7 @@ from livens.expressions.probe import Probe
 from livens.expressions.pure import pure_key
 from livens.expressions.read import ModelFunction, Reader
 from livens.models.model import digest_of, serialized
+from livens.models.rates import Rates, Turning, read_rates
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ _ARGUMENTS = {
     "constraints": "qtk",
     "dissipation": "qvtk",
     "forces": "qvtk",
+    "velocity_constraints": "qvtk",
 }
 
 
@@ -71,6 +73,7 @@ class Element:
     `quaternions` says which four of the element's coordinates, by their place in it, are unit quaternions. `frames`
     says which of them are the centre and the directors of a rigid body, part by part; the element then has the kinetic
     energy of that body, and no constraints but those that keep the directors orthonormal.
+    `velocity_constraints` is a function of ``q v t k``, affine in v, that returns what stays zero: rolling, for one.
     `look` is a function of ``q t k`` that returns shapes (see `livens.shapes`): what the element looks like. It changes
     nothing of the motion.
     """
@@ -85,6 +88,7 @@ class Element:
         constraints: ModelFunction | None = None,
         dissipation: ModelFunction | None = None,
         forces: ModelFunction | None = None,
+        velocity_constraints: ModelFunction | Turning | None = None,
         parameters: Mapping[str, Any] | None = None,
         name: str = "",
         constraint_names: Sequence[str] | None = None,
@@ -95,8 +99,9 @@ class Element:
         self.coordinates = tuple(coordinates)
         self.quaternions = tuple(tuple(four) for four in quaternions)
         self.frames = tuple(tuple(tuple(part) for part in frame) for frame in frames)
-        given = dict(zip(_ARGUMENTS, (kinetic, mass, potential, constraints, dissipation, forces), strict=True))
-        self.functions: dict[str, ModelFunction | Through] = {
+        functions = (kinetic, mass, potential, constraints, dissipation, forces, velocity_constraints)
+        given = dict(zip(_ARGUMENTS, functions, strict=True))
+        self.functions: dict[str, ModelFunction | Through | Turning] = {
             role: function for role, function in given.items() if function is not None
         }
         self.parameters = Parameters(parameters)
@@ -109,7 +114,8 @@ class Element:
         self.constraint_names = tuple(constraint_names) if constraint_names is not None else None
         for role, function in self.functions.items():
             given_through = isinstance(function, Through) and role in ("kinetic", "potential")
-            if not (callable(function) or given_through):
+            given_turning = isinstance(function, Turning) and role == "velocity_constraints"
+            if not (callable(function) or given_through or given_turning):
                 raise ModelError(f"{role} must be a function of {', '.join(_ARGUMENTS[role])}, got {function!r}")
         if "kinetic" in self.functions and "mass" in self.functions:
             raise ModelError("give either kinetic or mass, not both: mass M stands for the kinetic energy v.M v/2")
@@ -123,6 +129,7 @@ class ElementModel:
     """What the model functions of one type of element say, as expressions of local symbols ``q v t k``.
 
     k are the system's parameters, then the element's own. `through` has the energies that are given through invariants.
+    Constraints on velocity level come after those on positions, of which g has an entry that is always zero.
     Types with the same content are one object, in whatever systems they are: see `read_type`.
     """
 
@@ -139,8 +146,12 @@ class ElementModel:
         F: Any,
         g: Any,
         through: dict[str, Invariants],
+        rates: Rates | None = None,
     ) -> None:
         self.q, self.v, self.t, self.k = q, v, t, k
+        #: How many of the constraints are on positions.
+        self.on_position, self.rates = int(g.numel()), rates
+        g = g if rates is None else ca.vertcat(g, ca.SX.zeros(rates.count))
         self.n, self.m = int(q.numel()), int(g.numel())
         self.quaternions = quaternions
         self.T, self.V, self.R, self.F, self.g = T, V, R, F, g
@@ -153,7 +164,20 @@ class ElementModel:
         for given in self.through.values():
             inputs.append(given.w)
             outputs += [given.of, given.energy]
+        if self.rates is not None:
+            outputs.append(self.rates.a)
+            if self.rates.angles is not None:
+                inputs.append(self.rates.angles.w)
+                outputs += [self.rates.angles.of, self.rates.angles.law]
         return digest_of([serialized(inputs, outputs), list(self.through), self.quaternions])
+
+    @functools.cached_property
+    def driven(self) -> bool:
+        """Its constraints on velocity level do work: not all of them hold at rest."""
+        if self.rates is None:
+            return False
+        at_rest = ca.substitute(self.rates.a, self.v, ca.SX.zeros(self.n))
+        return Probe([self.q, self.t, self.k], seed=6).vanishes(at_rest) is False
 
     @functools.cached_property
     def mass(self) -> Any:
@@ -230,7 +254,10 @@ def _read(element: Element, shared: Parameters) -> ElementModel:
         F = read("forces", functions["forces"], (n,), _ARGUMENTS["forces"])
     if "constraints" in functions:
         g = read.listed("constraints", read.value("constraints", functions["constraints"], _ARGUMENTS["constraints"]))
-    return ElementModel(q, v, t, k, element.quaternions, T, V, R, F, g, found)
+    rates = None
+    if "velocity_constraints" in functions:
+        rates = read_rates(read, functions["velocity_constraints"], q, v, where)  # type: ignore[arg-type]  # checked
+    return ElementModel(q, v, t, k, element.quaternions, T, V, R, F, g, found, rates)
 
 
 def _invariants(read: Reader, role: str, given: Through, state: Any, where: str) -> Invariants:

@@ -65,6 +65,10 @@ class ElementNumbers:
         parts = [(group, self._run(number, "G", q, None)[0]) for number, group in self._constrained()]
         return self._matrix_G(parts)
 
+    def position_slopes(self, q: np.ndarray) -> Any:
+        """The same, as all constraints of a large system are on positions."""
+        return self.slopes(q)
+
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The constraints on velocity level."""
         rate = np.zeros(self.system.m)

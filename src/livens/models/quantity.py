@@ -22,3 +22,5 @@ class Quantity:
     #: It is made of multipliers, which belong to the middle of a step: nodes show the mean of the steps around them.
     force: bool = False
     shape: tuple[int, ...] = ()
+    #: What is done with the rows of all times, such as to follow angles over turns and to add them up.
+    after: Callable[[Any], Any] | None = None

@@ -121,6 +121,10 @@ class Numbers:
         """G."""
         return self.matrix(self.d.G, q)
 
+    def position_slopes(self, q: np.ndarray) -> np.ndarray:
+        """Those of constraints on positions; other rows are zero."""
+        return self.matrix(self.d.g_q, q)
+
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The constraints on velocity level."""
         return self(self.d.velocity_constraint, q, v)
@@ -190,7 +194,7 @@ def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.n
             f"'{system.constraint_names[int(np.argmax(residual))]}' is violated there by {residual.max():.3g}"
         )
     for _ in range(200):
-        G, towards = numbers.slopes(position), q - position
+        G, towards = numbers.position_slopes(position), q - position
         along = towards - numbers.least(G, G @ towards)
         if np.abs(along).max() <= 1e-15 * (1.0 + np.abs(position).max()):
             break
@@ -207,7 +211,7 @@ def onto_constraints(numbers: AnyNumbers, q: np.ndarray) -> np.ndarray | None:
     """Gauss-Newton steps onto the constraints, or None if they lead nowhere."""
     position = q.copy()
     for _ in range(50):
-        g, G = numbers.constraints(position), numbers.slopes(position)
+        g, G = numbers.constraints(position), numbers.position_slopes(position)
         if not (np.isfinite(g).all() and np.isfinite(G.sum())):
             return None
         step = numbers.least(G, g)

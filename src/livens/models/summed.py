@@ -43,23 +43,26 @@ class Dynamics(View):
 
     # -- sums over the elements ---------------------------------------------------------------------------------------
     @functools.cached_property
-    def _sums(self) -> tuple[Any, Any, Any, Any, Any]:
-        """T, V, R, F and g, as one graph; of a large system that is long, and made only if somebody asks for it."""
+    def _sums(self) -> tuple[Any, Any, Any, Any, Any, Any]:
+        """T, V, R, F, g and constraints on velocity level, as one graph.
+
+        That of a large system is long, and made only if somebody asks for it.
+        """
         system = self.system
         parts: dict[ElementModel, ca.Function] = {}
         total: list[Any] = [ca.SX(0), ca.SX(0), ca.SX(0)]
-        forces, constraints = ca.SX.zeros(system.n), []
+        forces, constraints, on_velocity = ca.SX.zeros(system.n), [], []
         for model, index, where in zip(system.models, system.indices, system.parameter_indices, strict=True):
             if model not in parts:
-                parts[model] = ca.Function(
-                    "element", [model.q, model.v, model.t, model.k], [model.T, model.V, model.R, model.F, model.g]
-                )
+                outputs = [model.T, model.V, model.R, model.F, model.g, _on_velocity(model)]
+                parts[model] = ca.Function("element", [model.q, model.v, model.t, model.k], outputs)
             i = list(index)
-            *energies, F, g = parts[model](self.q[i], self.v[i], self.t, self.k[list(where)])
+            *energies, F, g, rates = parts[model](self.q[i], self.v[i], self.t, self.k[list(where)])
             total = [old + new for old, new in zip(total, energies, strict=True)]
             forces[i] += F
             constraints.append(g)
-        return total[0], total[1], total[2], forces, ca.vertcat(*constraints)
+            on_velocity.append(rates)
+        return total[0], total[1], total[2], forces, ca.vertcat(*constraints), ca.vertcat(*on_velocity)
 
     @property
     def T(self) -> Any:
@@ -80,6 +83,11 @@ class Dynamics(View):
     @property
     def g(self) -> Any:
         return self._sums[4]
+
+    @property
+    def rates(self) -> Any:
+        """Constraints on velocity level, zero where the constraint is on positions; nothing if all are."""
+        return self._sums[5] if self.system.rolls else None
 
     # -- numbers ------------------------------------------------------------------------------------------------------
     def evaluator(self, expression: Any) -> Evaluator:
@@ -148,6 +156,12 @@ class Dynamics(View):
     # -- derivatives --------------------------------------------------------------------------------------------------
     @functools.cached_property
     def G(self) -> Any:
+        """How fast constraints change with the velocities: the directions of their forces."""
+        return self.g_q if self.rates is None else self.g_q + ca.jacobian(self.rates, self.v)
+
+    @functools.cached_property
+    def g_q(self) -> Any:
+        """Slopes of the constraints on positions."""
         return ca.jacobian(self.g, self.q)
 
     @functools.cached_property
@@ -173,7 +187,8 @@ class Dynamics(View):
     @functools.cached_property
     def velocity_constraint(self) -> Any:
         """The hidden constraint ``dg/dt = G v + dg/dt``."""
-        return ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
+        hidden = ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
+        return hidden if self.rates is None else hidden + self.rates
 
     @functools.cached_property
     def acceleration_system(self) -> tuple[Any, Any]:
@@ -187,6 +202,14 @@ class Dynamics(View):
         m = self.system.m
         matrix = ca.vertcat(ca.horzcat(M, self.G.T), ca.horzcat(self.G, ca.SX(m, m)))
         return matrix, ca.vertcat(force, -bias)
+
+
+def _on_velocity(model: ElementModel) -> Any:
+    """The constraints of an element on velocity level, each at the place of its multiplier."""
+    found = ca.SX.zeros(model.m)
+    if model.rates is not None:
+        found[model.on_position :] = model.rates.a
+    return found
 
 
 @functools.lru_cache(maxsize=64)

@@ -22,6 +22,7 @@ from livens.models.frames import frames_of, turn_regularly
 from livens.models.groups import TypeGroup, grouped
 from livens.models.model import InitialState, Model, Promising, View, only
 from livens.models.quantity import Quantity
+from livens.models.rates import Turning
 from livens.models.scene import Look, particles
 from livens.models.symmetry import has_linear_generators, momentum_generator
 
@@ -81,6 +82,7 @@ class System(Model):
         constraints: ModelFunction | None = None,
         dissipation: ModelFunction | None = None,
         forces: ModelFunction | None = None,
+        velocity_constraints: ModelFunction | Turning | None = None,
         parameters: Mapping[str, Any] | None = None,
         elements: Sequence[Element] | None = None,
         symmetries: Mapping[str, Callable[..., Any]] | None = None,
@@ -100,6 +102,7 @@ class System(Model):
             constraints=constraints,
             dissipation=dissipation,
             forces=forces,
+            velocity_constraints=velocity_constraints,
         )
         if quaternions is not None and not isinstance(quaternions, (list, tuple)):
             raise ModelError(f"quaternions must be a list of four coordinates each, got {quaternions!r}")
@@ -205,12 +208,18 @@ class System(Model):
 
     @property
     def large(self) -> bool:
-        return self.n > LARGE
+        return self.n > LARGE and not self.rolls
 
     @functools.cached_property
     def groups(self) -> tuple[TypeGroup, ...]:
         """The elements by their types."""
         return grouped(self)
+
+    @functools.cached_property
+    def position_constraints(self) -> tuple[int, ...]:
+        """The constraints on positions; all others are on velocity level."""
+        both = zip(self.models, self.multiplier_slices, strict=True)
+        return tuple(own.start + i for model, own in both for i in range(model.on_position))
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -449,8 +458,15 @@ class System(Model):
     def autonomous(self) -> bool:
         """Nothing depends on time."""
         return not any(
-            ca.depends_on(ca.vertcat(model.V, model.R, model.F, model.g), model.t) for model in self._distinct
+            ca.depends_on(ca.vertcat(model.V, model.R, model.F, model.g), model.t)
+            or (model.rates is not None and ca.depends_on(model.rates.a, model.t))
+            for model in self._distinct
         )
+
+    @functools.cached_property
+    def rolls(self) -> bool:
+        """There are constraints on velocity level, such as those of rolling."""
+        return any(model.rates is not None for model in self.models)
 
     @functools.cached_property
     def scleronomic(self) -> bool:
@@ -460,7 +476,9 @@ class System(Model):
     @functools.cached_property
     def conservative(self) -> bool:
         """No dissipation, no applied forces, nothing depends on time."""
-        return self.autonomous and all(model.R.is_zero() and model.F.nnz() == 0 for model in self._distinct)
+        return self.autonomous and not any(
+            not model.R.is_zero() or model.F.nnz() > 0 or model.driven for model in self._distinct
+        )
 
     @functools.cached_property
     def _distinct(self) -> tuple[ElementModel, ...]:

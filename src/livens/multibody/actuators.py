@@ -9,6 +9,8 @@ from typing import Any
 from livens import math as m
 from livens.expressions.read import ModelFunction
 from livens.models.element import Through, through
+from livens.models.rates import Turning, turning
+from livens.multibody.couplings import slide_rate
 from livens.multibody.joint_table import split, turn
 from livens.multibody.placement import Ground, Placement
 
@@ -32,13 +34,35 @@ def torsion(a: Placement, b: Placement) -> Through:
     return through(invariants, energy)
 
 
-def relative_rate(a: Placement, b: Placement, q: Any, v: Any, A: Any) -> Any:
-    """How fast b turns against a about their axis."""
+def relative_rate(a: Placement, b: Placement, q: Any, v: Any, A: Any, B: Any) -> Any:
+    """How fast b turns against a about the axis of their joint: the rate of the angle of ``(cosine, sine)``.
+
+    In the middle of a step this is ``2/h tan(Dtheta/2)``, the mean rate of the turning map itself.
+    """
+    cosine, sine = turn(a, b, q, A, B)
     (qa, qb), (va, vb) = split(a, q), split(a, v)
-    of_b, of_a = angular_velocity(b, qb, vb), angular_velocity(a, qa, va)
-    if a.dimension == 2:
-        return of_b - of_a
-    return m.dot(unit_axis(a, qa, A), of_b - of_a)
+    x, y, z = a.vector(qa, A[:, 0]), a.vector(qa, A[:, 1]), b.vector(qb, B[:, 0])
+    # of the ground, axes do not move
+    moving = [0.0, 0.0] if isinstance(a, Ground) else [m.dot(a.vector(va, A[:, i]), z) for i in (0, 1)]
+    if not isinstance(b, Ground):
+        w = b.vector(vb, B[:, 0])
+        moving = [moving[0] + m.dot(x, w), moving[1] + m.dot(y, w)]
+    return (cosine * moving[1] - sine * moving[0]) / (cosine**2 + sine**2)
+
+
+def turning_force(a: Placement, b: Placement, q: Any, A: Any, B: Any, size: Any) -> Any:
+    """The generalised force of a torque about the axis of a joint, on b and with the other sign on a.
+
+    Its power is size times `relative_rate`; as that is made of products of axes alone, the torques on both bodies are
+    equal and opposite, and they are of this size however far a step turns them.
+    """
+    cosine, sine = turn(a, b, q, A, B)
+    qa, qb = split(a, q)
+    x, y, z = a.vector(qa, A[:, 0]), a.vector(qa, A[:, 1]), b.vector(qb, B[:, 0])
+    share = size / (cosine**2 + sine**2)
+    on_a = a.pull(A[:, 1], m.array(share * cosine * z)) - a.pull(A[:, 0], m.array(share * sine * z))
+    on_b = b.pull(B[:, 0], m.array(share * (cosine * y - sine * x)))
+    return m.array([*on_a, *on_b])
 
 
 def angular_velocity(placement: Placement, q: Any, v: Any) -> Any:
@@ -52,24 +76,14 @@ def angular_velocity(placement: Placement, q: Any, v: Any) -> Any:
     return m.array([m.dot(placement.torque(q, unit), v) for unit in units])
 
 
-def unit_axis(a: Placement, qa: Any, A: Any) -> Any:
-    axis = a.vector(qa, A[:, 2])
-    return axis if isinstance(a, Ground) else axis / m.norm(axis)
-
-
 @functools.cache
 def motor(a: Placement, b: Placement, law: Law, named: bool) -> ModelFunction:
     """A torque about the axis, on b and with the other sign on a, by a law of time, angle and rate."""
 
     def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
-        qa, qb = split(a, q)
         cosine, sine = turn(a, b, q, k.A, k.B)
-        given = (t, m.atan2(sine, cosine), relative_rate(a, b, q, v, k.A))
-        size = law(*given, k) if named else law(*given)
-        torque = size * unit_axis(a, qa, k.A) if a.dimension == 3 else m.array([size])
-        on_a = [] if isinstance(a, Ground) else a.torque(qa, -torque)
-        on_b = [] if isinstance(b, Ground) else b.torque(qb, torque)
-        return m.array([*on_a, *on_b])
+        given = (t, m.atan2(sine, cosine), relative_rate(a, b, q, v, k.A, k.B))
+        return turning_force(a, b, q, k.A, k.B, law(*given, k) if named else law(*given))
 
     return forces
 
@@ -113,10 +127,31 @@ def drive(a: Placement, b: Placement, law: Law) -> ModelFunction:
 
 
 @functools.cache
+def shift(a: Placement, b: Placement, law: Law) -> ModelFunction:
+    """The position of a joint is a function of time."""
+
+    def constraints(q: Any, t: Any, k: Any) -> Any:
+        qa, qb = split(a, q)
+        axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
+        return [m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X)) - law(t)]
+
+    return constraints
+
+
+@functools.cache
+def speed_drive(a: Placement, b: Placement, law: Law, angle: bool) -> Turning | ModelFunction:
+    """The rate of a joint is a function of time: held for the increments of its angle or position."""
+    if not angle:
+        place = a.dimension - 1 if a.dimension == 3 else 0
+        return lambda q, v, t, k: [slide_rate(a, b, q, v, k.X, k.Y, k.A[:, place]) - law(t)]
+    return turning(lambda q, k: list(turn(a, b, q, k.A, k.B)), lambda w, t: [w[0] - law(t)])
+
+
+@functools.cache
 def turning_damper(a: Placement, b: Placement) -> ModelFunction:
     """Rayleigh's function ``viscosity/2 rate^2``."""
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
-        return 0.5 * k.viscosity * relative_rate(a, b, q, v, k.A) ** 2
+        return 0.5 * k.viscosity * relative_rate(a, b, q, v, k.A, k.B) ** 2
 
     return dissipation

@@ -95,10 +95,11 @@ class Assembly:
         g = d.g[kept] if kept else ca.SX(0, 1)
         positions, rates = self._expressions(d.q, d.v, False), self._expressions(d.q, d.v, True)
         arguments = [d.q, d.v, d.t, d.k]
-        hidden = ca.jacobian(g, d.t) if kept else ca.SX(0, 1)
+        # the rates are called at rest: what is left of the hidden constraints moves by itself
+        hidden, G = (d.velocity_constraint[kept], d.G[kept, :]) if kept else (ca.SX(0, 1), ca.SX(0, system.n))
         outputs = [g, ca.jacobian(g, d.q), hidden, positions, ca.jacobian(positions, d.q), ca.jacobian(rates, d.v)]
         mass = ca.jacobian(d.fibre_derivative, d.v)
-        function = ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass)])
+        function = ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass, G)])
         self._function, self._rest = function, (np.zeros(system.n), 0.0, k)
         self.drawn = np.concatenate(
             [
@@ -109,7 +110,8 @@ class Assembly:
         )
 
     def _at(self, q: np.ndarray) -> list[np.ndarray]:
-        """Constraints, their slopes in q and t, targets of positions and their slopes, slopes of rates, masses."""
+        """Constraints, their slopes in q and t, targets of positions and their slopes, slopes of rates, masses, and how
+        fast all constraints change with velocities."""
         return [np.array(x) for x in self._function(q, *self._rest)]
 
     def _expressions(self, q: Any, v: Any, rates: bool) -> Any:
@@ -166,7 +168,7 @@ class Assembly:
         """Damped Gauss-Newton steps: constraints and held targets first, others within what these leave free."""
         size = np.inf
         for _ in range(60):
-            g, G, _, have, H, _, mass = self._at(q)
+            g, G, _, have, H, _, mass, _ = self._at(q)
             N = self.motion.map(q)
             root = _root(N.T @ mass @ N)
             gap = _wrapped(value - have.ravel()[: value.size], angles)
@@ -175,7 +177,7 @@ class Assembly:
             y = _least(rows, residual)
             loose = (H @ N)[: value.size][~held] @ root
             if loose.size:
-                free = _null(rows)
+                free = null_space(rows)
                 y = y + free @ _least(loose @ free, gap[~held] - loose @ y)
             y = root @ y
             length = float(np.abs(y).max()) if y.size else 0.0
@@ -197,7 +199,7 @@ class Assembly:
         """Velocities that the joints allow, with the held rates, of least kinetic energy."""
         q = self.position
         value, held, _ = self._wanted(True)
-        _, G, hidden, _, _, V, mass = self._at(q)
+        _, _, hidden, _, _, V, mass, G = self._at(q)
         N = self.motion.map(q)
         root = _root(N.T @ mass @ N)
         rows = np.vstack([G @ N, (V @ N)[held]]) @ root
@@ -211,9 +213,23 @@ class Assembly:
                 f"the start cannot be met: the joints do not allow the held rates, see {names[int(np.argmax(missed))]}"
             )
         if (~held).any():
-            loose, free = (V @ N)[~held] @ root, _null(rows)
+            loose, free = (V @ N)[~held] @ root, null_space(rows)
             y = y + free @ _least(loose @ free, value[~held] - loose @ y)
         return np.asarray(N @ (root @ y))
+
+    def settle(self, q: np.ndarray) -> None:
+        """Start from this position, at rest as far as drives allow."""
+        self.__dict__["position"] = q
+        self.targets = [target for target in self.targets if not target.of_rates]
+        self.__dict__.pop("velocity", None)
+        self.__dict__["velocity"] = self._driven(q)
+
+    def _driven(self, q: np.ndarray) -> np.ndarray:
+        """The slowest motion that moving constraints ask for."""
+        _, _, hidden, _, _, _, mass, G = self._at(q)
+        N = self.motion.map(q)
+        root = _root(N.T @ mass @ N)
+        return np.asarray(N @ (root @ _least(G @ N @ root, -hidden.ravel())))
 
     @property
     def state(self) -> tuple[np.ndarray, np.ndarray]:
@@ -234,23 +250,30 @@ class Assembly:
     def generic(self) -> np.ndarray:
         """A position near the start with nothing special about it."""
         q = self.position
-        _, G, _, _, _, _, mass = self._at(q)
+        _, _, _, _, _, _, mass, G = self._at(q)
         N = self.motion.map(q)
         root = _root(N.T @ mass @ N)
-        free = _null(G @ N @ root)
+        free = null_space(G @ N @ root)
         if not free.shape[1]:
             return q
         way = root @ free @ np.random.default_rng(7).standard_normal(free.shape[1])
-        none = np.zeros(0)
         try:
-            shift = self.motion.moved(q, 0.02 * way / np.abs(way).max())
-            return self._closed(shift, none, none.astype(bool), none.astype(bool))
+            return self.closed(self.motion.moved(q, 0.02 * way / np.abs(way).max()))
         except InputError:
             return q
 
+    def closed(self, q: np.ndarray) -> np.ndarray:
+        """The nearest position at which all joints are closed, whatever the targets say."""
+        none = np.zeros(0)
+        return self._closed(q, none, none.astype(bool), none.astype(bool))
+
+    def rows(self, q: np.ndarray) -> np.ndarray:
+        """How fast constraints between bodies change with their motions."""
+        return np.asarray(self._at(q)[7] @ self.motion.map(q))
+
     def joint_rows(self, q: np.ndarray) -> np.ndarray:
         """How constraints between bodies change with their motions, each row of length one."""
-        rows = self._at(q)[1] @ self.motion.map(q)
+        rows = self.rows(q)
         length = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.asarray(rows / np.where(length > 0, length, 1.0))
 
@@ -289,7 +312,7 @@ def _least(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.lstsq(rows, right, rcond=_RANK)[0])
 
 
-def _null(rows: np.ndarray) -> np.ndarray:
+def null_space(rows: np.ndarray) -> np.ndarray:
     """Directions that change nothing, as columns."""
     if not rows.shape[0]:
         return np.eye(rows.shape[1])

@@ -8,27 +8,28 @@ import numpy as np
 
 from livens import math as m
 from livens.models.element import Element
-from livens.multibody import actuators
+from livens.multibody import actuators, looks
+from livens.multibody.connection import Connection, clean
+from livens.multibody.couplings import screw
 from livens.multibody.joint_table import Kind, Side, locked, split, turn
 from livens.multibody.parts import Part
 
 
-def clean(values: np.ndarray) -> np.ndarray:
-    """Numbers that rounding left beside zero and one are zero and one."""
-    size = max(1.0, float(np.abs(values).max(initial=0.0)))
-    found = np.where(np.abs(values) < 1e-15 * size, 0.0, values)
-    return np.where(np.abs(np.abs(found) - 1.0) < 1e-15, np.sign(found), found)
-
-
-class Joint:
-    """Two parts and a kind of joint between them; forces and torques are those on the second part."""
+class Joint(Connection):
+    """Two parts and a kind of joint between them."""
 
     def __init__(
-        self, name: str, what: str, kind: Kind, first: Part, second: Part, places: tuple[Any, Any], axes: np.ndarray
+        self,
+        name: str,
+        what: str,
+        kind: Kind,
+        first: Part,
+        second: Part,
+        places: tuple[Any, Any],
+        axes: np.ndarray,
+        lead: float | None = None,
     ) -> None:
-        self.name, self.what, self.kind, self.first, self.second = name, what, kind, first, second
-        self.a, self.b = first.placement, second.placement
-        self.coordinates = [*first.coordinates, *second.coordinates]
+        super().__init__(name, what, kind, first, second)
         levers = clean(first.lever(places[0])), clean(second.lever(places[1]))
         frames = clean(first.inwards(axes)), clean(second.inwards(axes))
         self.parameters = dict(X=levers[0], Y=levers[1], A=frames[0], B=frames[1])
@@ -42,6 +43,22 @@ class Joint:
             parameters=given,
             name=name,
             constraint_names=kind.names,
+            look=looks.hinge(self.a, self.b, levers, frames, kind),
+        )
+        if lead is not None:
+            self._screwed(given, lead)
+
+    def _screwed(self, given: dict[str, Any], lead: float) -> None:
+        """Turning moves it along: `lead` is how far it goes in one turn."""
+        pitch = dict(self.parameters, pitch=lead / (2 * np.pi))
+        self.element = Element(
+            self.coordinates,
+            constraints=self.element.functions["constraints"],
+            velocity_constraints=screw(self.a, self.b),
+            parameters=given | {name: value for name, value in pitch.items() if name not in given},
+            name=self.name,
+            constraint_names=[*self.kind.names, "screw"],
+            look=self.element.look,
         )
 
     def acting(self, name: str, parameters: dict[str, Any], **functions: Any) -> Element:
@@ -55,7 +72,7 @@ class Joint:
         return m.atan2(sine, cosine)
 
     def rate(self, q: Any, v: Any) -> Any:
-        return actuators.relative_rate(self.a, self.b, q, v, self.parameters["A"])
+        return actuators.relative_rate(self.a, self.b, q, v, self.parameters["A"], self.parameters["B"])
 
     def position(self, q: Any) -> Any:
         """How far the second part has moved along the axis of the first from the drawn pose."""
@@ -75,6 +92,3 @@ class Joint:
     def axis(self) -> np.ndarray:
         """The direction of sliding, in the axes of the first part."""
         return np.asarray(self.parameters["A"][:, 2 if self.a.dimension == 3 else 0])
-
-    def __repr__(self) -> str:
-        return f"<{self.what} {self.name}: {self.first.name}-{self.second.name}>"

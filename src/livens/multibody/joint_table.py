@@ -27,6 +27,7 @@ class Kind:
     angle: bool = False  # turns about the third axis
     slide: bool = False  # moves along the third axis
     axis: bool = True  # an axis must be given
+    lead: bool = False  # turning moves it along
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -41,6 +42,7 @@ SPACE = {
     "revolute": Kind((1, 2, 3), _PARALLEL, angle=True),
     "prismatic": Kind((1, 2), _RIGID, slide=True),
     "cylindrical": Kind((1, 2), _PARALLEL, angle=True, slide=True),
+    "screw": Kind((1, 2), _PARALLEL, angle=True, slide=True, lead=True),
     "universal": Kind((1, 2, 3), ((1, 2),)),
     "spherical": Kind((1, 2, 3), axis=False),
     "planar": Kind((3,), _PARALLEL, angle=True),

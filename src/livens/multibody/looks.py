@@ -93,6 +93,41 @@ def joint(a: Placement, b: Placement) -> ModelFunction:
     return look
 
 
+# -- drawings ---------------------------------------------------------------------------------------------------------
+def drawn(shape: tuple[Any, ...], dimension: int) -> list[Shape] | None:
+    """A body of a drawing, in its own frame, from the word and the sizes of its shape."""
+    kind, *sizes = shape
+    origin, x, z = np.zeros(dimension), np.eye(dimension)[0], np.eye(dimension)[-1]
+    frame = np.eye(dimension)
+    if kind == "rod":
+        half = sizes[0] / 2 * x
+        return [shapes.rod(-half, half, 2 * sizes[1], trace=1.0)]
+    if kind == "box":
+        return [shapes.box(origin, sizes[:dimension], frame)]
+    if kind == "sphere":
+        return [shapes.sphere(origin, sizes[0], frame)]
+    if kind == "cylinder" and dimension == 3:
+        half = sizes[0] / 2 * z
+        return [shapes.cylinder(-half, half, sizes[1])]
+    if kind == "ring":
+        return [shapes.ring(origin, sizes[0], frame, 2 * sizes[1] or None)]
+    return [shapes.sphere(origin, sizes[1], frame)] if kind == "cylinder" else None
+
+
+def hinge(a: Placement, b: Placement, levers: Any, frames: Any, kind: Any) -> ModelFunction:
+    """A joint: a support on the ground, a ball where points meet, a short bar along an axis that it turns about."""
+    n = len(a.names)
+
+    def look(q: Any) -> list[Shape]:
+        if not a.names:
+            return [shapes.ground(levers[0])]
+        if not b.names:
+            return [shapes.ground(levers[1])]
+        return [shapes.sphere(a.point(q[:n], levers[0]), trace=None)]
+
+    return look
+
+
 # -- contacts ---------------------------------------------------------------------------------------------------------
 def _round(at: Any, radius: float) -> list[Shape]:
     """A ball; a point, which is a ball of radius zero, is not drawn."""

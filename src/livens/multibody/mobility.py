@@ -9,7 +9,7 @@ import numpy as np
 
 from livens.models.system import System
 from livens.multibody.assembly import Assembly
-from livens.multibody.joint import Joint
+from livens.multibody.connection import Connection
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Report:
     #: Elements whose single reactions are not determined, as their constraints depend on one another.
     undetermined: tuple[str, ...]
     targets: tuple[tuple[str, float, float], ...]
+    #: Joints that close a loop, each the last one of its loop to be drawn.
+    loops: tuple[str, ...] = ()
 
     @property
     def redundant(self) -> int:
@@ -37,6 +39,10 @@ class Report:
             f"constraints      {self.constraints}, of rank {self.rank}",
             f"mobility         {self.mobility} by rank, {self.gruebler} by Gruebler's count",
         ]
+        if not self.mobility:
+            lines.append("mobility         nothing can move: there are as many independent constraints as freedoms")
+        if self.loops:
+            lines.append(f"loops            {len(self.loops)}, closed by {', '.join(self.loops)}")
         if self.rank_at_start < self.rank:
             lines.append(f"start            a singular position, of rank {self.rank_at_start}")
         if self.redundant:
@@ -47,7 +53,7 @@ class Report:
         return "\n".join(lines)
 
 
-def report(system: System, assembly: Assembly, joints: Mapping[str, Joint]) -> Report:
+def report(system: System, assembly: Assembly, joints: Mapping[str, Connection]) -> Report:
     """Ranks by singular values, at the start and at a position with nothing special about it."""
     rows = assembly.joint_rows(assembly.generic())
     rank, left = _rank(rows)
@@ -64,7 +70,26 @@ def report(system: System, assembly: Assembly, joints: Mapping[str, Joint]) -> R
         gruebler=free - len(owners),
         undetermined=tuple(dict.fromkeys(name for name, one in zip(owners, involved, strict=True) if one)),
         targets=tuple(assembly.reached()),
+        loops=tuple(closing(joints)),
     )
+
+
+def closing(joints: Mapping[str, Connection]) -> list[str]:
+    """The joints between parts that other joints connect already."""
+    root: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while root.setdefault(name, name) != name:
+            name = root[name]
+        return name
+
+    found = []
+    for joint in joints.values():
+        ends = [find(part.name) for part in (joint.first, joint.second)]
+        if ends[0] == ends[1]:
+            found.append(joint.name)
+        root[ends[0]] = ends[1]
+    return found
 
 
 def _rank(rows: np.ndarray) -> tuple[int, np.ndarray]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
@@ -12,36 +12,96 @@ from livens.models.element import Element, ElementModel
 from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.actuators import angular_velocity
+from livens.multibody.connection import Connection
+from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
-from livens.multibody.parts import Part
+from livens.multibody.parts import Marker, Part
+
+if TYPE_CHECKING:
+    from livens.multibody.drawing import Drawing
 
 
-def quantities(
-    system: System,
-    parts: Sequence[Part],
-    joints: Sequence[Joint],
-    links: Sequence[Element],
-    observed: Mapping[str, Callable[..., Any]],
-) -> dict[str, Quantity]:
+def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
     """All that can be asked for."""
     place = {name: i for i, name in enumerate(system.coordinates)}
-    found: dict[str, Quantity] = {}
-    for part in parts:
-        for name, quantity in _of_part(part, [place[str(c)] for c in part.coordinates]).items():
-            found[f"{part.name}.{name}"] = quantity
     numbers = {id(element): i for i, element in enumerate(system.elements)}
-    for joint in joints:
-        i = numbers[id(joint.element)]
-        for name, quantity in _of_joint(system, joint, i, [place[str(c)] for c in joint.coordinates]).items():
-            found[f"{joint.name}.{name}"] = quantity
-    for link in links:
-        i = numbers[id(link)]
-        found[f"{link.name}.tension"] = _tension(
-            link, system.multiplier_slices[i].start, system.parameter_indices[i][-1]
-        )
-    for name, function in observed.items():
+    found: dict[str, Quantity] = {}
+
+    def add(owner: str, some: Mapping[str, Quantity]) -> None:
+        found.update({f"{owner}.{name}": quantity for name, quantity in some.items()})
+
+    for part in drawing.bodies.values():
+        add(part.name, _of_part(part, [place[str(c)] for c in part.coordinates]))
+    for one in drawing.connections.values():
+        i = [place[str(c)] for c in one.coordinates]
+        add(one.name, _of_connection(system, one, numbers[id(one.element)], i))
+        if isinstance(one, Joint):
+            add(one.name, _of_joint(one, i))
+    for coupling in drawing.couplings.values():
+        i = [place[c] for c in coupling.coordinates]
+        add(coupling.name, _of_coupling(coupling, system.multiplier_slices[numbers[id(coupling.element)]].start, i))
+    for link in drawing._links:
+        number = numbers[id(link)]
+        first, length = system.multiplier_slices[number].start, system.parameter_indices[number][-1]
+        add(link.name, dict(tension=_tension(link, first, length)))
+    for drive, unit in drawing._drives:
+        first = system.multiplier_slices[numbers[id(drive)]].start
+        add(drive.name, {"force" if unit == "N" else "torque": _driving(drive, first, unit)})
+    for name, function in drawing._observed.items():
         found[name] = Quantity(name, "", _own(function))
+    for name, (marker, frame) in drawing._watched.items():
+        add(name, _of_sensor(name, marker, frame, place))
     return found
+
+
+def _of_sensor(name: str, marker: Marker, frame: Marker | None, place: Mapping[str, int]) -> dict[str, Quantity]:
+    """A point seen from a frame: ``A^T (x - x_frame)`` and its rate."""
+    d, own = marker.part.dimension, [place[str(c)] for c in marker.part.coordinates]
+
+    def seen(q: Any) -> Any:
+        x = marker.part.placement.point(m.symbols(q[own]), marker.lever)
+        if frame is None:
+            return m.expression(m.array(x))
+        of_frame = m.symbols(q[[place[str(c)] for c in frame.part.coordinates]])
+        gap = x - frame.part.placement.point(of_frame, frame.lever)
+        axes = [frame.part.placement.vector(of_frame, frame.axes[:, i]) for i in range(d)]
+        return m.expression(m.array([m.dot(axis, gap) for axis in axes]))
+
+    def rate(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        symbol = ca.SX.sym("q", q.numel())
+        moved = ca.Function("rate", [symbol, v], [ca.jtimes(seen(symbol), symbol, v)])
+        return moved(q, v)
+
+    where = "" if frame is None else f" seen from {frame.part.name}.{frame.name}"
+    return {
+        "position": Quantity(f"position of {name}{where}", "m", lambda q, v, lam, t, k: seen(q), shape=(d,)),
+        "velocity": Quantity(f"velocity of {name}{where}", "m/s", rate, shape=(d,)),
+    }
+
+
+def _driving(drive: Element, multiplier: int, unit: str) -> Quantity:
+    """What a drive has to exert on the second part of its joint; its constraint has slope one in angle or position."""
+    words = f"{'force' if unit == 'N' else 'torque'} of {drive.name}"
+    return Quantity(words, unit, lambda q, v, lam, t, k: -lam[multiplier], force=True)
+
+
+def _of_coupling(coupling: Coupling, multiplier: int, i: list[int]) -> dict[str, Quantity]:
+    def values(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        return m.expression(m.array(coupling.values(m.symbols(q[i]))))
+
+    joint, quantity, weight = coupling.members[-1]
+    what, unit = ("torque", "N m") if quantity == "angle" else ("force", "N")
+    return {
+        "violation": Quantity(
+            f"violation of {coupling.name}", "rad" if quantity == "angle" else "m", values, after=coupling.violation
+        ),
+        what: Quantity(
+            f"{what} of {coupling.name} in {joint.name}",
+            unit,
+            lambda q, v, lam, t, k: -weight * lam[multiplier],
+            force=True,
+        ),
+    }
 
 
 def _tension(link: Element, multiplier: int, length: int) -> Quantity:
@@ -80,7 +140,7 @@ def _of_part(part: Part, i: list[int]) -> dict[str, Quantity]:
     return found
 
 
-def _of_joint(system: System, joint: Joint, number: int, i: list[int]) -> dict[str, Quantity]:
+def _of_joint(joint: Joint, i: list[int]) -> dict[str, Quantity]:
     name = joint.name
 
     def local(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -93,14 +153,21 @@ def _of_joint(system: System, joint: Joint, number: int, i: list[int]) -> dict[s
     if joint.kind.slide:
         found["position"] = Quantity(f"position of {name}", "m", local(lambda q, v: joint.position(q)))
         found["speed"] = Quantity(f"speed of {name}", "m/s", local(joint.speed))
+    return found
+
+
+def _of_connection(system: System, one: Connection, number: int, i: list[int]) -> dict[str, Quantity]:
+    name = one.name
     model, own = system.models[number], system.multiplier_slices[number]
     where = list(system.parameter_indices[number])
-    gap = ca.Function("g", [model.q, model.t, model.k], [ca.densify(model.g)])
-    found["violation"] = Quantity(
-        f"violation of {name}", "m", lambda q, v, lam, t, k: gap(q[i], t, k[where]), shape=(model.m,)
-    )
-    d = joint.a.dimension
-    reaction = _reaction(model, joint)
+    found = {}
+    if model.on_position:
+        gap = ca.Function("g", [model.q, model.t, model.k], [ca.densify(model.g[: model.on_position])])
+        found["violation"] = Quantity(
+            f"violation of {name}", "m", lambda q, v, lam, t, k: gap(q[i], t, k[where]), shape=(model.on_position,)
+        )
+    d = one.a.dimension
+    reaction = _reaction(model, one)
 
     def force(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
         return reaction(q[i], lam[own], t, k[where])[0]
@@ -108,17 +175,21 @@ def _of_joint(system: System, joint: Joint, number: int, i: list[int]) -> dict[s
     def torque(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
         return reaction(q[i], lam[own], t, k[where])[1]
 
-    found["force"] = Quantity(f"force of {name} on {joint.second.name}, in space", "N", force, force=True, shape=(d,))
+    found["force"] = Quantity(f"force of {name} on {one.second.name}, in space", "N", force, force=True, shape=(d,))
     turning = (3,) if d == 3 else ()
-    words = f"torque of {name} on {joint.second.name} about the joint, in space"
+    about = "the joint" if isinstance(one, Joint) else "the point or the centre"
+    words = f"torque of {name} on {one.second.name} about {about}, in space"
     found["torque"] = Quantity(words, "N m", torque, force=True, shape=turning)
     return found
 
 
-def _reaction(model: ElementModel, joint: Joint) -> ca.Function:
+def _reaction(model: ElementModel, joint: Connection) -> ca.Function:
     """Force and torque about the joint on the second part, from multipliers."""
     lam = ca.SX.sym("lam", model.m)
-    f = -ca.jacobian(model.g, model.q).T @ lam
+    slopes = ca.jacobian(model.g, model.q)
+    if model.rates is not None:
+        slopes[model.on_position :, :] = ca.jacobian(model.rates.a, model.v)
+    f = -slopes.T @ lam
     first = len(joint.first.coordinates)
     # on the ground, what acts on the first part with the other sign
     part, sign = (joint.second, 1) if joint.second.element is not None else (joint.first, -1)

@@ -56,6 +56,10 @@ class Placement:
         """The generalised force of a force f at the point X: its power is ``f . velocity(q, v, X)``."""
         raise NotImplementedError
 
+    def pull(self, X: Any, f: Any) -> Any:
+        """The generalised force on a vector X that is fixed in the body: its power is ``f . d/dt vector(q, X)``."""
+        raise NotImplementedError
+
     def torque(self, q: Any, tau: Any) -> Any:
         """The generalised force of a torque in space: its power is ``tau . omega``."""
         raise NotImplementedError
@@ -94,6 +98,9 @@ class Ground(Placement):
     def vector(self, q: Any, X: Any) -> Any:
         return X
 
+    def pull(self, X: Any, f: Any) -> Any:
+        return np.zeros(0)
+
 
 @dataclass(frozen=True)
 class Directors(Placement):
@@ -127,6 +134,9 @@ class Directors(Placement):
 
     def force(self, q: Any, X: Any, f: Any) -> Any:
         return np.concatenate([f, *(X[i] * f for i in range(self.directors))])
+
+    def pull(self, X: Any, f: Any) -> Any:
+        return np.concatenate([0.0 * f, *(X[i] * f for i in range(self.directors))])
 
     def torque(self, q: Any, tau: Any) -> Any:
         # forces (A^-1 tau) x d_i with A = sum (d_i.d_i I - d_i d_i^T): their moment is tau, and so is their power

@@ -1,4 +1,4 @@
-"""A chain of rods with ball joints, hung up at one end: any number of bodies of one type."""
+"""A chain of rods with ball joints or hinges, hung up at one end: any number of bodies of one type."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from livens.multibody.builder import Multibody
 from livens.problems import problem
 
 
-def chain_mechanism(N: int = 10, length: float = 0.1, mass: float = 0.1) -> Multibody:
+def chain_mechanism(N: int = 10, length: float = 0.1, mass: float = 0.1, hinges: bool = False) -> Multibody:
     """Along x at the start, the first rod hung up in the origin."""
     mb = Multibody(gravity=[0, 0, -9.81])
     before = mb.ground
     for i in range(N):
         ends = dict(a=[i * length, 0, 0], b=[(i + 1) * length, 0, 0])
         rod = mb.rod(f"rod{i + 1}", **ends, mass=mass, radius=0.1 * length)
-        mb.spherical(f"ball{i + 1}", before, rod, at=rod.a)
+        if hinges:
+            mb.revolute(f"hinge{i + 1}", before, rod, at=rod.a, axis="yz"[i % 2])
+        else:
+            mb.spherical(f"ball{i + 1}", before, rod, at=rod.a)
         before = rod
     return mb
 
@@ -23,6 +26,16 @@ def chain_mechanism(N: int = 10, length: float = 0.1, mass: float = 0.1) -> Mult
 @problem("link-chain", summary="N rods with ball joints swing down from the horizontal", source="livens")
 def link_chain(N: int = 10, length: float = 0.1, mass: float = 0.1) -> Problem:
     """A chain from rest."""
+    return chain_mechanism(_at_least_one(N), length, mass).problem("link-chain", h=1e-3, t_end=2.0)
+
+
+@problem("hinge-chain", summary="N rods with hinges about y and z in turn swing down", source="livens")
+def hinge_chain(N: int = 10, length: float = 0.1, mass: float = 0.1) -> Problem:
+    """A chain from rest, every other hinge about y."""
+    return chain_mechanism(_at_least_one(N), length, mass, hinges=True).problem("hinge-chain", h=1e-3, t_end=2.0)
+
+
+def _at_least_one(N: int) -> int:
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")
-    return chain_mechanism(N, length, mass).problem("link-chain", h=1e-3, t_end=2.0)
+    return N

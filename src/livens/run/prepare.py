@@ -24,7 +24,6 @@ from livens.run.run import Run
 from livens.run.simulate import compile_and_start, execute
 from livens.schemes.base import Scheme
 
-
 #: So many plans of a prepared step are remembered, if what a run is asked for are plain values.
 _REMEMBERED, _PLAIN = 64, {float, int, bool, str}
 
@@ -79,7 +78,7 @@ class Prepared:
     def _plan_of_run(self, start: Mapping[str, Any], parameters: Any, **options: Any) -> Plan:
         """The plan of a run; one that differs from an earlier one only in where it starts need not be checked again."""
         asked = tuple([(name, type(value), value) for name, value in options.items() if value is not None])
-        plain = all([kind in _PLAIN for _, kind, _ in asked])
+        plain = all(kind in _PLAIN for _, kind, _ in asked)
         known = self._checked.get(asked) if plain else None
         if known is not None:
             return known.again(start, self._defaults.get("parameters") if parameters is None else parameters)

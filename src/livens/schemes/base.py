@@ -98,6 +98,8 @@ class Scheme:
     implicit: bool = True
     fictive: bool = False
     evaluations: int = 1
+    #: It can hold constraints on velocity level, such as those of rolling.
+    rolls: bool = False
     aliases: ClassVar[tuple[str, ...]] = ()
     family: ClassVar[str]
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ()
@@ -176,7 +178,10 @@ class Scheme:
         if not set(self.forms) & set(model.forms):
             wanted = " or ".join(FORMS.get(form, f"a model in the form '{form}'") for form in self.forms)
             return [f"{wanted}, not a {model.kind}"]
-        return [r.words for r in self.requires if not getattr(model, r.attribute)]
+        found = [r.words for r in self.requires if not getattr(model, r.attribute)]
+        if getattr(model, "rolls", False) and not self.rolls:
+            found.append("constraints on positions, not on velocities (rolling, gears)")
+        return found
 
 
 def declaring(kind: type[Scheme]) -> type[Scheme]:

@@ -41,6 +41,7 @@ class LieEM(FrameScheme, Scheme):
     source = "docs/multibody.md"
     requires: tuple[Requirement, ...] = (FRAMES, TURNING)
     body = LieBody
+    rolls = True
 
     def force_scheme(self) -> LivensEM:
         return LivensEM()

@@ -14,6 +14,7 @@ from livens.schemes.recipes.elements import ElementEnergies, Share, State
 from livens.schemes.recipes.frame_bodies import DirectorBody
 from livens.schemes.recipes.frame_equations import FrameEquations, FrameScheme
 from livens.schemes.recipes.midpoint_velocity import MidpointVelocity
+from livens.schemes.recipes.rolling import rolling
 from livens.schemes.step import StepEquations
 
 
@@ -25,6 +26,7 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
         (p0 + p1)/2 = DG_v L
         0           = g(q1)
 
+    Constraints on velocity level are held in the middle of the step, where their forces act and do no work.
     Applied forces and dissipation act at the midpoint: their work ``h F_m . v_m``, with that of moving constraints,
     is then exactly the change of the generalised energy ``p.v - L``.
 
@@ -40,6 +42,7 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
     conserves = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme on Livens' principle (EML)"
     source = "S000 (28), S004 (72)"
+    rolls = True
 
     def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
         if model.frames and model.regular_rotation:
@@ -53,13 +56,17 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
         V_q, V_by_t = self.gradient.in_time(e, e.model.V, old.q, Dq, t, h)
         force = T_q - V_q + F - R_v
         supplied = h * ca.dot(F, v_m) + V_by_t
-        for k in range(e.m):
+        for k in range(e.model.on_position):
             g_q, g_by_t = self.gradient.in_time(e, e.model.g[k], old.q, Dq, t, h)
             force -= x.lam[k] * g_q
             supplied += x.lam[k] * g_by_t
+        closed = e.g(new.q, t + h) / h  # over h: the size of a velocity, like the other unknowns
+        if e.model.rates is not None:
+            reaction, work, closed = rolling(e, old.q, v_m, x.lam, closed, t, h)
+            force, supplied = force + reaction, supplied + work
         return Share(
             rows=[2 * T_v - h * force],
-            constraints=[e.g(new.q, t + h) / h],  # over h: the size of a velocity, like the other unknowns
+            constraints=[closed],
             momentum=2 * T_v,
             supplied=supplied,
             dissipated=h * ca.dot(R_v, v_m),

@@ -8,6 +8,7 @@ import casadi as ca
 
 from livens.schemes.recipes.elements import ElementEnergies, Share, State
 from livens.schemes.recipes.midpoint_velocity import MidpointVelocity
+from livens.schemes.recipes.rolling import rolling
 
 
 class LivensMidpoint(MidpointVelocity):
@@ -31,16 +32,22 @@ class LivensMidpoint(MidpointVelocity):
     conserves = ("constraint", "momentum_maps")
     summary = "midpoint rule on Livens' principle (MPL)"
     source = "S004 (132)"
+    rolls = True
 
     def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
         q_m, v_m, t_m = old.q + h / 2 * x.v_m, x.v_m, t + h / 2
         p_m = e.T_v(q_m, v_m)
         F, R_v = e.F(q_m, v_m, t_m), e.R_v(q_m, v_m, t_m)
         force = e.T_q(q_m, v_m) - e.V_q(q_m, t_m) - e.G(q_m, t_m).T @ x.lam + F - R_v
+        supplied = h * (ca.dot(F, v_m) + e.V_t(q_m, t_m) + ca.dot(x.lam, e.g_t(q_m, t_m)))
+        closed = e.g(new.q, t + h) / h
+        if e.model.rates is not None:
+            reaction, work, closed = rolling(e, old.q, v_m, x.lam, closed, t, h)
+            force, supplied = force + reaction, supplied + work
         return Share(
             rows=[2 * p_m - h * force],
-            constraints=[e.g(new.q, t + h) / h],
+            constraints=[closed],
             momentum=2 * p_m,
-            supplied=h * (ca.dot(F, v_m) + e.V_t(q_m, t_m) + ca.dot(x.lam, e.g_t(q_m, t_m))),
+            supplied=supplied,
             dissipated=h * ca.dot(R_v, v_m),
         )

@@ -117,12 +117,12 @@ class ElementEquations(StepEquations):
 
     @property
     def size_in_pieces(self) -> int:
-        return 0 if self.reductions else self.unknowns.size
+        return 0 if self.reductions or self.system.rolls else self.unknowns.size
 
     def pieces(self) -> Pieces | None:
         from livens.schemes.recipes.element_pieces import element_pieces  # it is made of these
 
-        return None if self.reductions else element_pieces(self)
+        return element_pieces(self) if self.size_in_pieces else None
 
     @functools.cached_property
     def fingerprint(self) -> str:

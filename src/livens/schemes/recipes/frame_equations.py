@@ -45,12 +45,14 @@ class FrameScheme:
         """The scheme whose shares are the forces on the directors."""
         raise NotImplementedError
 
-    def pull(self, e: ElementEnergies, q: Any, v_m: Any, gam: Any, h: Any) -> Any:
+    def pull(self, e: ElementEnergies, q: Any, v_m: Any, gam: Any, h: Any, t: Any) -> Any:
         """What an element adds to the velocity that belongs to the momenta."""
         raise NotImplementedError
 
-    def hidden(self, e: ElementEnergies, q: Any, v_m: Any, v: Any, v1: Any, gam: Any, h: Any) -> tuple[Any, Any]:
-        """What an element adds to the rows, and its constraints on velocity level."""
+    def hidden(
+        self, e: ElementEnergies, q: Any, v_m: Any, v: Any, v1: Any, gam: Any, h: Any, t: Any
+    ) -> tuple[Any, Any, Any]:
+        """What an element adds to the rows, its constraints on velocity level, and the work of their motion."""
         raise NotImplementedError
 
 
@@ -72,11 +74,11 @@ class FrameKernel:
         slopes = [ca.jacobian(rows, v_m), ca.jacobian(rows, lam), ca.jacobian(constraints, v_m)]
         self.slopes = ca.Function("slopes", arguments, slopes)
         if scheme.both_levels and m:
-            pull = ca.densify(scheme.pull(energies, q, v_m, gam, h))
-            self.pull = ca.Function("pull", [v_m, gam, q, h, model.k], [pull])
-            bent, hidden = scheme.hidden(energies, q, v_m, v, v1, gam, h)
-            arguments = [v_m, gam, q, v, v1, h, model.k]
-            self.hidden = ca.Function("hidden", arguments, [ca.densify(bent), ca.densify(hidden)])
+            pull = ca.densify(scheme.pull(energies, q, v_m, gam, h, t))
+            self.pull = ca.Function("pull", [v_m, gam, q, h, t, model.k], [pull])
+            parts = scheme.hidden(energies, q, v_m, v, v1, gam, h, t)
+            arguments = [v_m, gam, q, v, v1, h, t, model.k]
+            self.hidden = ca.Function("hidden", arguments, [ca.densify(ca.SX(part)) for part in parts])
 
 
 class BodyKernel:
@@ -142,8 +144,11 @@ class FrameEquations(StepEquations):
         #: The constraints that have a multiplier among the unknowns.
         left_out = within | set(dropped)
         self.kept = tuple(i for i in range(system.m) if i not in left_out)
+        #: Those of them that hold on both levels: what is on velocity level already is held once.
+        on_position = set(system.position_constraints) if scheme.both_levels else set[int]()
+        self.twice = tuple(i for i in self.kept if i in on_position)
         sizes = {"bodies": sum(frame.dimension + frame.turning for frame in system.frames), "lam": len(self.kept)}
-        self.unknowns = Layout(**sizes, **({"gam": len(self.kept)} if scheme.both_levels else {}))
+        self.unknowns = Layout(**sizes, **({"gam": len(self.twice)} if scheme.both_levels else {}))
 
     @functools.cached_property
     def bodies(self) -> tuple[FramePlace, ...]:
@@ -185,17 +190,21 @@ class FrameEquations(StepEquations):
             names += [f"balance of angular momentum of {turned}"] * frame.turning
         names += [f"constraint {system.constraint_names[i]}" for i in self.kept]
         if self.scheme.both_levels:
-            names += [f"hidden constraint {system.constraint_names[i]}" for i in self.kept]
+            names += [f"hidden constraint {system.constraint_names[i]}" for i in self.twice]
         return tuple(names)
 
     @property
+    def _has_pieces(self) -> bool:
+        return not (self.scheme.both_levels or self.system.rolls)
+
+    @property
     def size_in_pieces(self) -> int:
-        return 0 if self.scheme.both_levels else self.unknowns.size
+        return self.unknowns.size if self._has_pieces else 0
 
     def pieces(self) -> Pieces | None:
         from livens.schemes.recipes.frame_pieces import frame_pieces  # it is made of these
 
-        return None if self.scheme.both_levels else frame_pieces(self)
+        return frame_pieces(self) if self._has_pieces else None
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -232,13 +241,13 @@ class FrameEquations(StepEquations):
         q, v, p = z[layout["q"]], z[layout["v"]], z[layout["p"]]
         spins = z[layout[SPINS]] if SPINS in layout else ca.SX.zeros(sum(b.kernel.recipe.turning for b in self.bodies))
 
-        def multipliers(name: str) -> Any:
+        def multipliers(name: str, places: tuple[int, ...]) -> Any:
             found = ca.SX.zeros(m)
-            if self.kept:
-                found[list(self.kept)] = x[self.unknowns[name]]
+            if places:
+                found[list(places)] = x[self.unknowns[name]]
             return found
 
-        lam, gam = multipliers("lam"), multipliers("gam") if both else ca.SX.zeros(m)
+        lam, gam = multipliers("lam", self.kept), multipliers("gam", self.twice)
         states = [self._state(body, x, q, v, p, spins, k, h) for body in self.bodies]
         v_m = self._spread(n, [body.kernel.rate(*state) for body, state in zip(self.bodies, states, strict=True)])
         rows, on_position, on_velocity = ca.SX.zeros(n), ca.SX.zeros(m), ca.SX.zeros(m)
@@ -255,15 +264,16 @@ class FrameEquations(StepEquations):
             jointed = [e for e in self.elements if e.kernel.m]
             for e in jointed:
                 i = e.coordinates
-                pull[i] += e.kernel.pull(v_m[i], gam[e.constraints], q[i], h, k[e.parameters])
+                pull[i] += e.kernel.pull(v_m[i], gam[e.constraints], q[i], h, t, k[e.parameters])
             pulled = [pull[list(body.frame.coordinates)] for body in self.bodies]
             steps = zip(self.bodies, states, pulled, strict=True)
             v1 = self._spread(n, [body.kernel.velocity(*state, own) for body, state, own in steps])
             for e in jointed:
                 i = e.coordinates
-                arguments = v_m[i], gam[e.constraints], q[i], v[i], v1[i], h, k[e.parameters]
-                bent, hidden = e.kernel.hidden(*arguments)
+                arguments = v_m[i], gam[e.constraints], q[i], v[i], v1[i], h, t, k[e.parameters]
+                bent, hidden, moved = e.kernel.hidden(*arguments)
                 rows[i] += bent
+                supplied = supplied + moved
                 on_velocity[e.constraints] = hidden
 
         balances, ends, guesses = [], [], []
@@ -272,12 +282,12 @@ class FrameEquations(StepEquations):
             balances.append(body.kernel.balance(*state, rows[i], pull[i]))
             ends.append(body.kernel.end(*state, pull[i]))
             guesses.append(body.kernel.guess(q[i], v[i]))
-        kept, none = list(self.kept), ca.SX(0, 1)
-        levels = [on_position[kept], *([on_velocity[kept]] if both else [])] if kept else []
+        kept, twice, none = list(self.kept), list(self.twice), ca.SX(0, 1)
+        levels = [on_position[kept], *([on_velocity[twice]] if twice else [])] if kept else []
         at_end = [self._spread(n, [end[part] for end in ends]) for part in range(3)]
         after = [ca.vertcat(*(end[3] for end in ends))] if SPINS in layout else []
         shown = z[layout["multipliers"]]
-        first = [shown[kept] if kept else none, *([ca.SX.zeros(len(kept))] if both and kept else [])]
+        first = [shown[kept] if kept else none, *([ca.SX.zeros(len(twice))] if twice else [])]
         residual = ca.densify(ca.vertcat(*balances, *levels))
         if both:
             jacobian, turn = ca.jacobian(residual, x), None
@@ -372,8 +382,8 @@ def _massless(model: ElementModel, body: bool) -> ElementModel:
     """The same type without kinetic energy; of a body, without the constraints that keep it rigid too."""
     through = {role: given for role, given in model.through.items() if role != "kinetic"}
     parts = model.q, model.v, model.t, model.k, model.quaternions
-    g = ca.SX(0, 1) if body else model.g
-    return ElementModel(*parts, ca.SX(0), model.V, model.R, model.F, g, through)
+    g = ca.SX(0, 1) if body else model.g[: model.on_position] if model.on_position else ca.SX(0, 1)
+    return ElementModel(*parts, ca.SX(0), model.V, model.R, model.F, g, through, model.rates)
 
 
 def _placed(block: Any, rows: list[int], columns: list[int], shape: tuple[int, int]) -> Any:

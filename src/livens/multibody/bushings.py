@@ -1,0 +1,183 @@
+"""Elastic supports: a bushing with stiffness in all six directions, cables that only pull, ends of a joint's way."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.expressions.read import ModelFunction
+from livens.models import shapes
+from livens.models.element import Through, through
+from livens.multibody.actuators import angular_velocity, relative_rate
+from livens.multibody.couplings import slide_rate
+from livens.multibody.joint_table import split, turn
+from livens.multibody.placement import Ground, Placement
+
+
+# -- bushings ---------------------------------------------------------------------------------------------------------
+def _axes(a: Placement, q: Any, A: Any) -> list[Any]:
+    return [a.vector(q, A[:, i]) for i in range(3)]
+
+
+@functools.cache
+def bushing(a: Placement, b: Placement) -> Through:
+    """``xi.K xi/2`` with the displacement in the axes of a and the rotation ``2 tan(angle/2) n`` of b against a.
+
+    All of it through products of directors, so momenta are kept; rotations must stay below half a turn.
+    """
+
+    def invariants(q: Any, k: Any) -> Any:
+        qa, qb = split(a, q)
+        gap = b.point(qb, k.Y) - a.point(qa, k.X)
+        first, second = _axes(a, qa, k.A), _axes(b, qb, k.B)
+        moved = [m.dot(axis, gap) for axis in first]
+        pairs = ((1, 2), (2, 0), (0, 1))
+        turned = [(m.dot(first[j], second[i]) - m.dot(first[i], second[j])) / 2 for i, j in pairs]
+        return [*moved, *turned, sum(m.dot(x, y) for x, y in zip(first, second, strict=True))]
+
+    def energy(w: Any, k: Any) -> Any:
+        xi = m.array([*w[:3], *(4 * x / (1 + w[6]) for x in w[3:6])])
+        return 0.5 * m.dot(xi, k.stiffness @ xi)
+
+    return through(invariants, energy)
+
+
+@functools.cache
+def bushing_damping(a: Placement, b: Placement) -> ModelFunction:
+    """``rate.C rate/2`` with the relative velocity and angular velocity in the axes of a."""
+
+    def dissipation(q: Any, v: Any, k: Any) -> Any:
+        (qa, qb), (va, vb) = split(a, q), split(a, v)
+        of_a = angular_velocity(a, qa, va)
+        gap = b.point(qb, k.Y) - a.point(qa, k.X)
+        rate = b.velocity(qb, vb, k.Y) - a.velocity(qa, va, k.X)
+        rate = rate if isinstance(a, Ground) else rate - m.cross(of_a, gap)
+        turning = angular_velocity(b, qb, vb) - of_a
+        axes = _axes(a, qa, k.A)
+        xi = m.array([*(m.dot(axis, rate) for axis in axes), *(m.dot(axis, turning) for axis in axes)])
+        return 0.5 * m.dot(xi, k.viscosity @ xi)
+
+    return dissipation
+
+
+# -- cables -----------------------------------------------------------------------------------------------------------
+@functools.cache
+def cable(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> Through:
+    """``stiffness/2 (length - free length)^2`` where it is taut; it slides over the points between its ends."""
+
+    def invariants(q: Any, k: Any) -> Any:
+        points = cable_points(placements, places, q, k)
+        return [m.dot(y - x, y - x) for x, y in itertools.pairwise(points)]
+
+    def energy(w: Any, k: Any) -> Any:
+        stretch = sum(m.sqrt(square) for square in w) - k.length
+        return 0.5 * k.stiffness * m.maximum(stretch, 0.0) ** 2
+
+    return through(invariants, energy)
+
+
+def cable_points(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...], q: Any, k: Any) -> list[Any]:
+    """Where a cable runs."""
+    return [
+        m.array(placement.point(q[list(own)] if own else q[:0], getattr(k, f"X{i}")))
+        for i, (placement, own) in enumerate(zip(placements, places, strict=True))
+    ]
+
+
+@functools.cache
+def cable_damping(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> ModelFunction:
+    """Against the rate of the length, where the cable is taut."""
+
+    def dissipation(q: Any, v: Any, k: Any) -> Any:
+        points = cable_points(placements, places, q, k)
+        rates = [
+            m.array(placement.velocity(q[list(own)], v[list(own)], getattr(k, f"X{i}")) if own else np.zeros(len(p)))
+            for i, (placement, own, p) in enumerate(zip(placements, places, points, strict=True))
+        ]
+        length, rate = 0.0, 0.0
+        for i in range(len(points) - 1):
+            gap = points[i + 1] - points[i]
+            size = m.sqrt(m.dot(gap, gap))
+            length, rate = length + size, rate + m.dot(gap, rates[i + 1] - rates[i]) / size
+        return m.where(length > k.length, 0.5 * k.viscosity * rate**2, 0.0)
+
+    return dissipation
+
+
+@functools.cache
+def cable_look(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> ModelFunction:
+    """A line through its points."""
+    return lambda q, k: shapes.cable(cable_points(placements, places, q, k))
+
+
+# -- ends of the way of a joint ---------------------------------------------------------------------------------------
+def _beyond(x: Any, k: Any) -> Any:
+    """How far a value is beyond its range."""
+    return m.maximum(x - k.upper, 0.0) + m.maximum(k.lower - x, 0.0)
+
+
+def _from_middle(w: Any, k: Any) -> Any:
+    """The angle within half a turn of the middle of its range."""
+    middle = (k.lower + k.upper) / 2
+    c, s = m.cos(middle), m.sin(middle)
+    return middle + m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1])
+
+
+@functools.cache
+def limited(a: Placement, b: Placement, angle: bool) -> Through:
+    """A spring beyond the ends of the way of a joint."""
+
+    def invariants(q: Any, k: Any) -> Any:
+        return list(turn(a, b, q, k.A, k.B)) if angle else [_slid(a, b, q, k)]
+
+    def energy(w: Any, k: Any) -> Any:
+        return 0.5 * k.stiffness * _beyond(_from_middle(w, k) if angle else w[0], k) ** 2
+
+    return through(invariants, energy)
+
+
+@functools.cache
+def limit_damping(a: Placement, b: Placement, angle: bool) -> ModelFunction:
+    """Grows with the depth beyond the end, as Hunt and Crossley's: nothing jumps where the end is touched."""
+
+    def dissipation(q: Any, v: Any, k: Any) -> Any:
+        if angle:
+            depth = _beyond(_from_middle(turn(a, b, q, k.A, k.B), k), k)
+            rate = relative_rate(a, b, q, v, k.A, k.B)
+        else:
+            depth = _beyond(_slid(a, b, q, k), k)
+            rate = slide_rate(a, b, q, v, k.X, k.Y, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
+        return 0.5 * k.viscosity * depth * rate**2
+
+    return dissipation
+
+
+def _slid(a: Placement, b: Placement, q: Any, k: Any) -> Any:
+    qa, qb = split(a, q)
+    axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
+    return m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X))
+
+
+# -- friction ---------------------------------------------------------------------------------------------------------
+@functools.cache
+def friction(a: Placement, b: Placement, angle: bool) -> ModelFunction:
+    """Dry friction ``(level + (static - level)/(1 + (r/stribeck)^2)) r/sqrt(r^2 + smooth^2)`` against a rate r.
+
+    It is the slope of a function of r, so it never gives energy: with u^2 = r^2 + smooth^2 and
+    b^2 = stribeck^2 - smooth^2, that is ``level u + (static - level) stribeck^2/b atan(u/b)``.
+    """
+
+    def dissipation(q: Any, v: Any, k: Any) -> Any:
+        if angle:
+            rate = relative_rate(a, b, q, v, k.A, k.B)
+        else:
+            rate = slide_rate(a, b, q, v, k.X, k.Y, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
+        u = m.sqrt(rate**2 + k.smooth**2)
+        width = m.sqrt(k.stribeck**2 - k.smooth**2)
+        return k.level * u + (k.static - k.level) * k.stribeck**2 / width * m.atan(u / width)
+
+    return dissipation

@@ -1,0 +1,135 @@
+"""Couplings of joints: gears, racks, belts, differentials and screws, by the rates of angles and positions.
+
+``sum weight_i rate_i = 0`` over the joints that are coupled, held for the exact increments of angles and positions, so
+that no tooth is lost over any number of turns. The phase is that of the start.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from livens import math as m
+from livens.expressions.read import ModelFunction
+from livens.models.element import Element
+from livens.models.rates import Turning, turning
+from livens.multibody.joint_table import split, turn
+from livens.multibody.placement import Placement
+
+if TYPE_CHECKING:
+    from livens.multibody.joint import Joint
+
+
+def slide_rate(a: Placement, b: Placement, q: Any, v: Any, X: Any, Y: Any, axis: Any) -> Any:
+    """The rate of ``axis . (x_b - x_a)``, which is bilinear: in the middle of a step, its increment."""
+    (qa, qb), (va, vb) = split(a, q), split(a, v)
+    gap = b.point(qb, Y) - a.point(qa, X)
+    rate = b.velocity(qb, vb, Y) - a.velocity(qa, va, X)
+    turned = 0.0 if not len(qa) else m.dot(a.vector(va, axis), gap)
+    return m.dot(a.vector(qa, axis), rate) + turned
+
+
+@functools.cache
+def screw(a: Placement, b: Placement) -> Turning:
+    """The second part moves along the axis by the pitch times the angle it has turned."""
+
+    def angles(q: Any, k: Any) -> Any:
+        return list(turn(a, b, q, k.A, k.B))
+
+    def rates(w: Any, q: Any, v: Any, k: Any) -> Any:
+        return [slide_rate(a, b, q, v, k.X, k.Y, k.A[:, 2]) - k.pitch * w[0]]
+
+    return turning(angles, rates)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One joint of a coupling: how its parts are placed, where they are among the coupling's coordinates."""
+
+    a: Placement
+    b: Placement
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    angle: bool
+
+    def of(self, q: Any) -> Any:
+        """The coordinates of both parts."""
+        return q[[*self.first, *self.second]]
+
+
+@functools.cache
+def coupled(terms: tuple[Term, ...]) -> Turning | ModelFunction:
+    """The constraint; k has ``weight1, A1, B1`` of angles and ``weight1, X1, Y1, axis1`` of positions."""
+    turns = [i for i, term in enumerate(terms) if term.angle]
+
+    def angles(q: Any, k: Any) -> Any:
+        return [
+            value
+            for i in turns
+            for value in turn(terms[i].a, terms[i].b, terms[i].of(q), getattr(k, f"A{i}"), getattr(k, f"B{i}"))
+        ]
+
+    def slides(q: Any, v: Any, k: Any) -> Any:
+        total: Any = 0.0
+        for i, term in enumerate(terms):
+            if not term.angle:
+                where = [getattr(k, f"{name}{i}") for name in ("X", "Y", "axis")]
+                rate = slide_rate(term.a, term.b, term.of(q), term.of(v), *where)
+                total = total + getattr(k, f"weight{i}") * rate
+        return total
+
+    def rates(w: Any, q: Any, v: Any, k: Any) -> Any:
+        return [slides(q, v, k) + sum(getattr(k, f"weight{i}") * w[j] for j, i in enumerate(turns))]
+
+    return turning(angles, rates) if turns else lambda q, v, k: [slides(q, v, k)]
+
+
+class Coupling:
+    """Joints whose angles and positions keep a weighted sum: ``(joint, "angle" or "position", weight)`` of each."""
+
+    def __init__(self, name: str, what: str, members: Sequence[tuple[Joint, str, float]]) -> None:
+        self.name, self.what, self.members = name, what, tuple(members)
+        self.coordinates = list(dict.fromkeys(str(c) for joint, _, _ in members for c in joint.coordinates))
+        place = {c: i for i, c in enumerate(self.coordinates)}
+        terms, given = [], {}
+        for i, (joint, quantity, weight) in enumerate(members):
+            angle = quantity == "angle"
+            first = tuple(place[str(c)] for c in joint.first.coordinates)
+            terms.append(Term(joint.a, joint.b, first, tuple(place[str(c)] for c in joint.second.coordinates), angle))
+            given[f"weight{i}"] = float(weight)
+            if angle:
+                given |= {f"A{i}": joint.parameters["A"], f"B{i}": joint.parameters["B"]}
+            else:
+                given |= {f"X{i}": joint.parameters["X"], f"Y{i}": joint.parameters["Y"], f"axis{i}": joint.axis}
+        self.element = Element(
+            self.coordinates,
+            velocity_constraints=coupled(tuple(terms)),
+            parameters=given,
+            name=name,
+            constraint_names=[what],
+        )
+
+    def values(self, q: Any) -> Any:
+        """The angles (within a turn) and positions of its joints, from its own coordinates."""
+        place = {c: i for i, c in enumerate(self.coordinates)}
+        found = []
+        for joint, quantity, _ in self.members:
+            own = q[[place[str(c)] for c in joint.coordinates]]
+            found.append(joint.angle(own) if quantity == "angle" else joint.position(own))
+        return found
+
+    def violation(self, values: np.ndarray) -> np.ndarray:
+        """How far the weighted sum is from that at the start, from rows of `values`."""
+        columns = [
+            weight * (np.unwrap(column) if quantity == "angle" else column)
+            for column, (_, quantity, weight) in zip(values.T, self.members, strict=True)
+        ]
+        total = np.sum(columns, axis=0)
+        return np.asarray(total - total[0])
+
+    def __repr__(self) -> str:
+        return f"<{self.what} {self.name}: {', '.join(joint.name for joint, _, _ in self.members)}>"

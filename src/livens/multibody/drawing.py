@@ -1,0 +1,96 @@
+"""What a drawing of a mechanism holds, and how its parts are found: the ground floor of `livens.Multibody`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.expressions.numbers import array
+from livens.models.element import Element
+from livens.multibody.assembly import Target
+from livens.multibody.connection import Connection
+from livens.multibody.couplings import Coupling
+from livens.multibody.joint import Joint
+from livens.multibody.parts import Marker, Part, point_in_space
+
+
+class Drawing:
+    """Bodies, joints and forces by name; the methods that add them are in the classes derived from this one."""
+
+    def __init__(self, gravity: Any = None, *, planar: bool = False, redundant: str = "auto") -> None:
+        self.dimension = 2 if planar else 3
+        self.gravity = None if gravity is None else array("gravity", gravity)[: self.dimension]
+        self.redundant = redundant
+        self.ground = Part("ground", None, np.zeros(self.dimension), np.eye(self.dimension))
+        self.bodies: dict[str, Part] = {}
+        #: What holds two parts together: joints, rolling, points on curves.
+        self.connections: dict[str, Connection] = {}
+        self.couplings: dict[str, Coupling] = {}
+        self._acting: dict[str, Element] = {}
+        self._targets: list[Target] = []
+        self._links: list[Element] = []
+        self._drives: list[tuple[Element, str]] = []  # with the unit of what they exert
+        self._observed: dict[str, Callable[..., Any]] = {}
+        self._watched: dict[str, tuple[Marker, Marker | None]] = {}
+
+    @property
+    def joints(self) -> dict[str, Joint]:
+        """The connections that are joints of the table."""
+        return {name: one for name, one in self.connections.items() if isinstance(one, Joint)}
+
+    def _new(self, name: str) -> None:
+        """Names are told apart from one another; results find things by them."""
+        if not isinstance(name, str) or not name or "." in name:
+            raise InputError(f"a name is a text without dots, got {name!r}")
+        if name == "ground" or name in {
+            **self.bodies,
+            **self.connections,
+            **self.couplings,
+            **self._acting,
+            **self._watched,
+        }:
+            raise InputError(f"there is a '{name}' already")
+        self.__dict__.pop("_made", None)
+
+    def _act(self, name: str, element: Element) -> Element:
+        self._new(name)
+        element.name = name
+        self._acting[name] = element
+        return element
+
+    def _end(self, name: str, given: Any) -> Any:
+        """A point for springs and links: of a body, or of space."""
+        if isinstance(given, Part):
+            given = given.centre
+        if isinstance(given, Marker) and given.part.element is not None:
+            self._known(name, given.part)
+            return given.part.element, given.lever
+        return point_in_space(name, given, self.dimension)
+
+    def _drawn_length(self, first: Any, second: Any, length: float | None) -> float:
+        if length is not None:
+            return length
+        ends = [x.centre if isinstance(x, Part) else x for x in (first, second)]
+        a, b = (point_in_space("a spring", x, self.dimension) for x in ends)
+        return float(np.linalg.norm(a - b))
+
+    def _known(self, name: str, part: Any) -> None:
+        if not isinstance(part, Part) or (part is not self.ground and self.bodies.get(part.name) is not part):
+            raise InputError(f"{name}: {part!r} is no body of this mechanism, nor its ground")
+
+    def _between(self, name: str, first: Any, second: Any) -> None:
+        """Two different parts of this mechanism, one of them a body."""
+        for part in (first, second):
+            self._known(name, part)
+        if first is second or (first.element is None and second.element is None):
+            raise InputError(f"{name}: a joint is between two different parts, one of them a body")
+
+    def _needs(self, name: str, joint: Any, what: str) -> None:
+        if not isinstance(joint, Joint) or self.connections.get(joint.name) is not joint:
+            raise InputError(f"{name}: {joint!r} is no joint of this mechanism")
+        if not getattr(joint.kind, what):
+            verb = "turn" if what == "angle" else "slide"
+            raise InputError(f"{name}: the {joint.what} joint '{joint.name}' does not {verb} about one axis")

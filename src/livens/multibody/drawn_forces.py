@@ -1,0 +1,317 @@
+"""Forces of a drawing: springs, dampers, motors, drives, loads."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError
+from livens.expressions.numbers import array, not_negative, number, positive
+from livens.models.element import Element
+from livens.multibody import actuators, bushings, forces, loads
+from livens.multibody.bodies import Point
+from livens.multibody.drawing import Drawing
+from livens.multibody.joint import Joint
+from livens.multibody.parts import Part, point_in_space
+
+#: An end that is not there, in metres.
+_FAR = 1e9
+
+
+class DrawnForces(Drawing):
+    """The methods of `livens.Multibody` that let forces act."""
+
+    def spring(self, name: str, first: Any, second: Any, *, stiffness: float, length: float | None = None) -> Element:
+        """A spring between two points; relaxed as it is drawn, unless a length is given."""
+        ends = self._end(name, first), self._end(name, second)
+        return self._act(name, forces.spring(*ends, stiffness, self._drawn_length(first, second, length)))
+
+    def damper(self, name: str, first: Any, second: Any, *, viscosity: float) -> Element:
+        """A damper between two points, along the line through both."""
+        return self._act(name, forces.damper(self._end(name, first), self._end(name, second), viscosity))
+
+    def spring_damper(
+        self, name: str, first: Any, second: Any, *, stiffness: float, viscosity: float, length: float | None = None
+    ) -> tuple[Element, Element]:
+        """Both between the same two points; the damper is called ``name damper``."""
+        spring = self.spring(name, first, second, stiffness=stiffness, length=length)
+        return spring, self.damper(f"{name} damper", first, second, viscosity=viscosity)
+
+    def torsion_spring(self, name: str, joint: Joint, *, stiffness: float, rest: float = 0.0) -> Element:
+        """A spring against the angle of a joint, within half a turn of its rest."""
+        given = dict(stiffness=not_negative(f"{name}: the stiffness", stiffness), rest=number(f"{name}: rest", rest))
+        self._needs(name, joint, "angle")
+        return self._act(name, joint.acting(name, given, potential=actuators.torsion(joint.a, joint.b)))
+
+    def torsion_damper(self, name: str, joint: Joint, *, viscosity: float) -> Element:
+        """A damper against the rate of a joint."""
+        given = dict(viscosity=not_negative(f"{name}: the viscosity", viscosity))
+        self._needs(name, joint, "angle")
+        return self._act(name, joint.acting(name, given, dissipation=actuators.turning_damper(joint.a, joint.b)))
+
+    def motor(
+        self,
+        joint: Joint,
+        *,
+        torque: Any = None,
+        force: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        name: str = "",
+    ) -> Element:
+        """A torque in a joint that turns, or a force in one that slides, on both bodies.
+
+        It is a number or a law of time, angle and rate (position and speed), ``law(t, angle, rate)``, and of `k` if
+        there are parameters. The angle is that within half a turn of the drawn pose.
+        """
+        if (torque is None) == (force is None):
+            raise InputError("a motor has either a torque or a force")
+        name = name or f"{joint.name} motor"
+        self._needs(name, joint, "angle" if torque is not None else "slide")
+        given = torque if torque is not None else force
+        law = given if callable(given) else _constant(number(f"{name}: the law", given))
+        make = actuators.motor if torque is not None else actuators.pusher
+        acting = make(joint.a, joint.b, law, bool(parameters))
+        return self._act(name, joint.acting(name, dict(parameters or {}), forces=acting))
+
+    def drive(
+        self,
+        joint: Joint,
+        *,
+        angle: Any = None,
+        position: Any = None,
+        rate: Any = None,
+        speed: Any = None,
+        name: str = "",
+    ) -> Element:
+        """The angle or position of a joint, or its rate or speed, is a function of time (or a constant).
+
+        What the drive has to exert on the second body for that is ``name.torque``, or ``name.force``.
+        """
+        given = {
+            k: law for k, law in dict(angle=angle, position=position, rate=rate, speed=speed).items() if law is not None
+        }
+        if len(given) != 1:
+            raise InputError("a drive is of an angle, a position, a rate or a speed, of one of them")
+        ((what, law),) = given.items()
+        name, turns = name or f"{joint.name} drive", what in ("angle", "rate")
+        self._needs(name, joint, "angle" if turns else "slide")
+        law = law if callable(law) else _constant(number(f"{name}: the law", law))
+        if what in ("angle", "position"):
+            make = actuators.drive if turns else actuators.shift
+            functions: dict[str, Any] = dict(constraints=make(joint.a, joint.b, law))
+        else:
+            functions = dict(velocity_constraints=actuators.speed_drive(joint.a, joint.b, law, turns))
+        element = self._act(name, joint.acting(name, {}, constraint_names=[what], **functions))
+        self._drives.append((element, "N m" if turns else "N"))
+        return element
+
+    def pd(
+        self,
+        joint: Joint,
+        *,
+        stiffness: float,
+        damping: float = 0.0,
+        angle: Any = 0.0,
+        rate: Any = 0.0,
+        feedforward: Any = 0.0,
+        name: str = "",
+    ) -> Element:
+        """A motor that steers a joint to an angle (position) and a rate (speed), constants or functions of time:
+        ``stiffness (target - angle) + damping (target rate - rate) + feedforward``.
+
+        The error of an angle is taken within half a turn.
+        """
+        name = name or f"{joint.name} controller"
+        what = "angle" if isinstance(joint, Joint) and joint.kind.angle else "slide"
+        self._needs(name, joint, what)
+        words = {"angle": angle, "rate": rate, "feedforward": feedforward}
+        laws = [x if callable(x) else _constant(number(f"{name}: the {word}", x)) for word, x in words.items()]
+        gains = dict(
+            stiffness=not_negative(f"{name}: the stiffness", stiffness),
+            damping=not_negative(f"{name}: the damping", damping),
+        )
+        law = _steering(*laws, what == "angle")
+        key = "torque" if what == "angle" else "force"
+        return self.motor(joint, parameters=gains, name=name, **{key: law})
+
+    def limit(
+        self,
+        name: str,
+        joint: Joint,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        stiffness: float,
+        damping: float = 0.0,
+    ) -> Element:
+        """Ends of the way of a joint: a spring beyond them, with a damping that grows with the depth.
+
+        Both ends of an angle must be given, less than a turn apart.
+        """
+        turns = isinstance(joint, Joint) and joint.kind.angle
+        self._needs(name, joint, "angle" if turns else "slide")
+        if (lower is None and upper is None) or (turns and (lower is None or upper is None)):
+            raise InputError(f"{name}: a limit needs {'both ends, lower and upper' if turns else 'lower or upper'}")
+        low = -_FAR if lower is None else number(f"{name}: lower", lower)
+        high = _FAR if upper is None else number(f"{name}: upper", upper)
+        if not low < high or (turns and high - low >= 2 * np.pi):
+            raise InputError(f"{name}: lower must be below upper, of an angle by less than a turn")
+        given = dict(lower=low, upper=high, stiffness=not_negative(f"{name}: the stiffness", stiffness))
+        functions: dict[str, Any] = dict(potential=bushings.limited(joint.a, joint.b, turns))
+        if not_negative(f"{name}: the damping", damping):
+            given["viscosity"] = float(damping)
+            functions["dissipation"] = bushings.limit_damping(joint.a, joint.b, turns)
+        return self._act(name, joint.acting(name, given, **functions))
+
+    def friction(
+        self,
+        name: str,
+        joint: Joint,
+        *,
+        torque: float | None = None,
+        force: float | None = None,
+        static: float | None = None,
+        stribeck: float = 0.1,
+        smooth: float = 1e-3,
+    ) -> Element:
+        """Dry friction in a joint, smooth below the rate `smooth`; `static` is its level at rest, if it is higher.
+
+        `stribeck` is the rate at which half of what `static` is above the level has gone. It never gives energy.
+        """
+        if (torque is None) == (force is None):
+            raise InputError(f"{name}: friction is either a torque or a force")
+        turns = torque is not None
+        self._needs(name, joint, "angle" if turns else "slide")
+        level = not_negative(f"{name}: the level", torque if turns else force)
+        rest = level if static is None else not_negative(f"{name}: static", static)
+        rates = dict(stribeck=positive(f"{name}: stribeck", stribeck), smooth=positive(f"{name}: smooth", smooth))
+        if rates["stribeck"] <= rates["smooth"]:
+            raise InputError(f"{name}: stribeck must be greater than smooth")
+        given = dict(level=level, static=rest, **rates)
+        return self._act(name, joint.acting(name, given, dissipation=bushings.friction(joint.a, joint.b, turns)))
+
+    def bushing(
+        self,
+        name: str,
+        first: Part,
+        second: Part,
+        *,
+        stiffness: Any,
+        damping: Any = None,
+        at: Any = None,
+        to: Any = None,
+        axes: Any = None,
+    ) -> Element:
+        """An elastic support between two bodies at a point: six stiffnesses along and about its axes, or a 6x6 matrix.
+
+        The axes are those of space in the drawing, or the columns of `axes`; displacements are seen from the first
+        body. It is relaxed as it is drawn. Rotations enter as 2 tan(angle/2) about their axis.
+        """
+        self._new(name)
+        self._between(name, first, second)
+        if self.dimension != 3 or not (first.turns and second.turns):
+            raise InputError(f"{name}: a bushing is between bodies in space that can turn")
+        given = at if at is not None else (second if second.element else first).position
+        place = point_in_space(f"{name}: at", given, 3)
+        other = place if to is None else point_in_space(f"{name}: to", to, 3)
+        R = np.eye(3) if axes is None else array(f"{name}: axes", axes, (3, 3))
+        if np.abs(R.T @ R - np.eye(3)).max() > 1e-9:
+            raise InputError(f"{name}: axes must have orthonormal columns")
+        K = _six(f"{name}: stiffness", stiffness)
+        parameters = dict(X=first.lever(place), Y=second.lever(other), A=first.inwards(R), B=second.inwards(R))
+        a, b = first.placement, second.placement
+        functions: dict[str, Any] = dict(potential=bushings.bushing(a, b))
+        if damping is not None:
+            parameters["viscosity"] = _six(f"{name}: damping", damping)
+            functions["dissipation"] = bushings.bushing_damping(a, b)
+        element = Element(
+            [*first.coordinates, *second.coordinates], parameters=parameters | dict(stiffness=K), name=name, **functions
+        )
+        return self._act(name, element)
+
+    def cable(
+        self, name: str, *points: Any, stiffness: float, length: float | None = None, damping: float = 0.0
+    ) -> Element:
+        """A cable from the first point to the last; it slides over those between them without friction.
+
+        It pulls where it is longer than `length`, by default that of the drawing, and never pushes.
+        """
+        if len(points) < 2:
+            raise InputError(f"{name}: a cable goes through at least two points")
+        ends = [Point(self._end(name, one)) for one in points]
+        names = list(dict.fromkeys(str(c) for end in ends for c in end.coordinates))
+        if not names:
+            raise InputError(f"{name}: one of the points must belong to a body")
+        places = tuple(tuple(names.index(str(c)) for c in end.coordinates) for end in ends)
+        placements = tuple(end.placement for end in ends)
+        drawn = [point_in_space(name, x.centre if isinstance(x, Part) else x, self.dimension) for x in points]
+        natural = sum(float(np.linalg.norm(y - x)) for x, y in itertools.pairwise(drawn))
+        given: dict[str, Any] = {f"X{i}": end.lever for i, end in enumerate(ends)}
+        given |= dict(
+            stiffness=not_negative(f"{name}: the stiffness", stiffness),
+            length=natural if length is None else not_negative(f"{name}: the length", length),
+        )
+        functions: dict[str, Any] = dict(potential=bushings.cable(placements, places))
+        if not_negative(f"{name}: the damping", damping):
+            given["viscosity"] = float(damping)
+            functions["dissipation"] = bushings.cable_damping(placements, places)
+        look = bushings.cable_look(placements, places)
+        return self._act(name, Element(names, parameters=given, name=name, look=look, **functions))
+
+    def wrench(
+        self, name: str, body: Part, *, force: Any = None, torque: Any = None, at: Any = None, frame: str = "space"
+    ) -> None:
+        """A force at a point (by default the centre) and a torque on a body: constant, or functions of time."""
+        self._known(name, body)
+        if body.element is None or (force is None and torque is None):
+            raise InputError(f"{name}: a wrench is a force or a torque on a body")
+        if force is not None:
+            law = force if callable(force) else _constant(array(f"{name}: force", force, (self.dimension,)))
+            place = None if at is None else body.lever(point_in_space(name, at, self.dimension))
+            self._act(name, loads.force(body.element, law, at=place, frame=frame))
+        if torque is not None:
+            law = torque if callable(torque) else _constant(np.atleast_1d(array(f"{name}: torque", torque)))
+            self._act(name if force is None else f"{name} torque", loads.torque(body.element, law))
+
+    def observe(self, name: str, expression: Callable[..., Any]) -> None:
+        """A quantity of your own: a function of q and v of the whole system, shown as ``run[name]``."""
+        self._observed[name] = expression
+
+
+def _six(what: str, given: Any) -> np.ndarray:
+    """Six numbers as a diagonal matrix, or a symmetric one of six rows."""
+    values = array(what, given)
+    matrix = np.diag(values) if values.shape == (6,) else values
+    if matrix.shape != (6, 6) or np.abs(matrix - matrix.T).max() > 1e-9 * np.abs(matrix).max():
+        raise InputError(f"{what} must be six numbers or a symmetric 6x6 matrix, got shape {values.shape}")
+    if np.linalg.eigvalsh(matrix)[0] < -1e-9 * np.abs(matrix).max():
+        raise InputError(f"{what} must not be negative in any direction")
+    return np.asarray(matrix)
+
+
+@functools.lru_cache(maxsize=256)
+def _steering(target: Any, rate: Any, feedforward: Any, angle: bool) -> Callable[..., Any]:
+    """A law of time, angle and rate, with gains in k."""
+
+    def law(t: Any, now: Any, speed: Any, k: Any) -> Any:
+        error = target(t) - now
+        if angle:  # within half a turn
+            error = m.atan2(m.sin(error), m.cos(error))
+        return k.stiffness * error + k.damping * (rate(t) - speed) + feedforward(t)
+
+    return law
+
+
+@functools.lru_cache(maxsize=256)
+def _same(values: tuple[float, ...], scalar: bool) -> Callable[..., Any]:
+    return lambda *_: values[0] if scalar else m.array(list(values))
+
+
+def _constant(value: Any) -> Callable[..., Any]:
+    """A law that always says the same; equal ones are one function, so that elements share their code."""
+    return _same(tuple(np.atleast_1d(value).tolist()), np.ndim(value) == 0)

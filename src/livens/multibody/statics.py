@@ -1,0 +1,105 @@
+"""Where a mechanism rests: positions at which nothing accelerates, found downhill from the drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.summed import dynamics
+from livens.models.system import System
+from livens.multibody.assembly import Assembly, Motion, null_space
+
+_STEPS, _STRIDE, _STILL = 200, 0.3, 1e-9
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """A position at rest: coordinates, forces that are left over (round-off), and whether it is stable.
+
+    `stable` says that the potential energy has a minimum there among all that the joints allow; with forces that have
+    no potential it is about the stiffness that they have at rest. `steps` are those it took.
+    """
+
+    position: np.ndarray
+    residual: float
+    stable: bool
+    steps: int
+
+
+class Statics:
+    """Forces and stiffness of a system at rest, seen by the motions of its bodies."""
+
+    def __init__(self, system: System, motion: Motion) -> None:
+        self.system, self.motion = system, motion
+        d = dynamics(system)
+        still = ca.SX.zeros(system.n)
+        q, y = ca.SX.sym("q", system.n), ca.SX.sym("y", motion.size)
+        lam = ca.SX.sym("lam", system.m) if system.m else ca.SX(0, 1)
+        force = d.F - ca.gradient(d.R, d.v) - ca.gradient(d.V, d.q)
+        acting = ca.Function("force", [d.q, d.t, d.k], [ca.substitute(force, d.v, still), d.V, d.G])
+        moved = self._moved(q, y)
+        f, V, _ = acting(moved, d.t, d.k)
+        G = acting(moved, d.t, d.k)[2]
+        spread = ca.jacobian(moved, y)
+        # the motion is right to second order, so these are the forces and their slopes at y = 0
+        balance = spread.T @ (f - G.T @ lam) if system.m else spread.T @ f
+        rows = [balance, ca.jacobian(balance, y), V]
+        at_zero = [ca.densify(ca.substitute(row, y, ca.SX.zeros(motion.size))) for row in rows]
+        self._function = ca.Function("statics", [q, lam, d.t, d.k], at_zero)
+        self._k = system.parameter_vector()
+
+    def at(self, q: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Generalised forces on the motions, their slopes, and the potential energy."""
+        balance, slopes, V = self._function(q, lam, 0.0, self._k)
+        return np.array(balance).ravel(), np.array(slopes), float(V)
+
+    def _moved(self, q: Any, y: Any) -> Any:
+        """Positions after a small motion, to second order."""
+        new, first = ca.SX(q), 0
+        for frame in self.motion.frames:
+            d, turning = frame.dimension, frame.turning
+            new[list(frame.position)] += y[first : first + d]
+            w = y[first + d : first + d + turning]
+            for director in frame.directors:
+                x = q[list(director)]
+                once = ca.cross(w, x) if d == 3 else w * ca.vertcat(-x[1], x[0])
+                twice = ca.cross(w, once) if d == 3 else -(w**2) * x
+                new[list(director)] = x + once + twice / 2
+            first += d + turning
+        return new
+
+
+def equilibrium(system: System, assembly: Assembly) -> Equilibrium:
+    """Newton steps along what the joints allow, with negative stiffnesses turned round so that they lead downhill."""
+    statics, motion = Statics(system, assembly.motion), assembly.motion
+    q = assembly.position
+    between = list(motion.constraints)
+    lam, energy = np.zeros(system.m), np.inf
+    for step in range(_STEPS):
+        rows = assembly.rows(q)
+        free = null_space(rows)
+        force, _, V = statics.at(q, np.zeros(system.m))
+        if between:
+            lam[between] = np.linalg.lstsq(rows.T, force, rcond=1e-9)[0]
+        balance, slopes, _ = statics.at(q, lam)
+        push, stiffness = free.T @ balance, -(free.T @ slopes @ free)
+        scale = max(1.0, float(np.abs(force).max(initial=0.0)))
+        values, vectors = np.linalg.eigh((stiffness + stiffness.T) / 2) if free.shape[1] else (np.zeros(0), free)
+        if np.abs(push).max(initial=0.0) <= _STILL * scale:
+            least = 1e-9 * max(1.0, float(np.abs(values).max(initial=0.0)))
+            return Equilibrium(q, float(np.abs(push).max(initial=0.0)), bool(np.all(values > -least)), step)
+        floor = 1e-6 * max(float(np.abs(values).max()), 1e-12)
+        y = free @ (vectors @ ((vectors.T @ push) / np.maximum(np.abs(values), floor)))
+        y *= min(1.0, _STRIDE / float(np.abs(y).max()))
+        if energy + 1e-12 * abs(energy) < V and system.conservative:
+            y /= 4  # beyond the valley: shorter steps
+        energy = V
+        q = assembly.closed(motion.moved(q, y))
+    raise InputError(
+        f"no equilibrium was found in {_STEPS} steps: the forces may have none, or it is far from the drawing; "
+        "give another start"
+    )

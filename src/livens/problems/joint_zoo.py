@@ -1,0 +1,202 @@
+"""One small mechanism for every kind of joint: a body on the ground, or two wheels, with nothing else to look at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.problems import problem
+
+_G = [0.0, 0.0, -9.81]
+_BODY = dict(mass=2.0, inertia=[0.1, 0.2, 0.3])
+
+
+def revolute() -> Multibody:
+    """A body on a skew axis."""
+    mb = Multibody(gravity=_G)
+    body = mb.body("body", position=[0.5, 0.2, -0.3], **_BODY)
+    joint = mb.revolute("joint", mb.ground, body, at=[0, 0, 0], axis=[1, 1, 1])
+    mb.start(joint, rate=1.5)
+    return mb
+
+
+def prismatic() -> Multibody:
+    """A body that slides down a skew line, against a spring."""
+    mb, along = Multibody(gravity=_G), np.array([1.0, 2.0, -2.0]) / 3
+    body = mb.body("body", **_BODY)
+    joint = mb.prismatic("joint", mb.ground, body, axis=along)
+    mb.motor(joint, force=_pull, name="spring")
+    mb.start(joint, position=0.1, speed=0.3)
+    return mb
+
+
+def _pull(t: float, position: float, speed: float) -> float:
+    return -50.0 * position
+
+
+def cylindrical() -> Multibody:
+    """A body that falls along a skew axis and swings about it."""
+    mb = Multibody(gravity=_G)
+    body = mb.body("body", position=[0.3, 0.16, -0.12], **_BODY)
+    joint = mb.cylindrical("joint", mb.ground, body, at=[0, 0, 0], axis=[0, 0.6, 0.8])
+    mb.start(joint, speed=1.0, rate=2.0)
+    return mb
+
+
+def universal() -> Multibody:
+    """A pendulum in a universal joint: about x of space, then about its own y."""
+    mb = Multibody(gravity=_G)
+    first, second = _about(0, 0.6), _about(1, -0.3)
+    R = first @ second
+    body = mb.body("body", position=R @ [0.1, 0.05, -0.5], rotation=R, **_BODY)
+    joint = mb.universal("joint", mb.ground, body, at=[0, 0, 0], axis="x", other_axis=R[:, 1])
+    mb.start(body, omega=0.5 * np.array([1.0, 0, 0]) + 2.0 * first[:, 1])
+    assert joint.kind.pairs
+    return mb
+
+
+def spherical() -> Multibody:
+    """A body that hangs in a ball joint and spins."""
+    mb = Multibody(gravity=_G)
+    body = mb.body("body", position=[0.2, 0.1, -0.5], **_BODY)
+    mb.spherical("joint", mb.ground, body, at=[0, 0, 0])
+    mb.start(body, omega=[1, 2, 3])
+    return mb
+
+
+def planar() -> Multibody:
+    """A body on an inclined plane, on a spring that does not hold it at its centre."""
+    mb = Multibody(gravity=_G)
+    e1, e2 = np.array([math.cos(math.pi / 6), 0, -0.5]), np.array([0.0, 1.0, 0.0])
+    at = 0.1 * e1 - 0.2 * e2
+    body = mb.body("body", position=at, **_BODY)
+    mb.planar("joint", mb.ground, body, at=at, axis=np.cross(e1, e2))
+    mb.spring("spring", body.point("eye", at=at + 0.2 * e1 + 0.1 * e2), [0, 0, 0], stiffness=20, length=0)
+    mb.start(body, velocity=0.5 * e2, omega=3.0 * np.cross(e1, e2))
+    return mb
+
+
+def screw() -> Multibody:
+    """A body on a tilted thread, off its axis: it winds itself down."""
+    mb = Multibody(gravity=_G)
+    body = mb.body("body", position=[0.1, 0.08, -0.06], **_BODY)
+    joint = mb.screw("joint", mb.ground, body, at=[0, 0, 0], axis=[0, 0.6, 0.8], lead=0.05)
+    mb.start(joint, rate=4.0)
+    return mb
+
+
+def shafts() -> Multibody:
+    """Two shafts at thirty degrees with a universal joint between them: the output goes round unevenly."""
+    mb, bent = Multibody(), math.pi / 6
+    out = np.array([math.cos(bent), math.sin(bent), 0])
+    one = mb.body("input", mass=1.0, inertia=[0.02, 0.02, 0.02], position=[-0.2, 0, 0])
+    other = mb.body("output", mass=1.0, inertia=[0.05, 0.05, 0.05], position=0.2 * out)
+    first = mb.revolute("first", mb.ground, one, at=[-0.2, 0, 0], axis="x")
+    mb.revolute("second", mb.ground, other, at=0.2 * out, axis=out)
+    mb.universal("joint", one, other, at=[0, 0, 0], axis="z", other_axis=np.cross([0, 0, 1], out))
+    mb.start(first, rate=10.0)
+    return mb
+
+
+def gear() -> Multibody:
+    """Two wheels that mesh; the larger one carries a mass off its axle."""
+    mb = Multibody(gravity=_G)
+    one = mb.body("small wheel", mass=1.0, inertia=[0.01] * 3)
+    # a mass of 1 kg at 0.1 m on a wheel without mass but with a moment of inertia of 0.08 kg m2
+    two = mb.body("large wheel", mass=1.0, inertia=[0.08] * 3, position=[0.4, 0, 0])
+    first = mb.revolute("one", mb.ground, one, axis=[0, -1, 0])
+    second = mb.revolute("two", mb.ground, two, at=[0.3, 0, 0], axis=[0, -1, 0])
+    mb.gear("teeth", first, second, ratio=-0.5)
+    mb.motor(first, torque=0.5)
+    return mb
+
+
+def rack() -> Multibody:
+    """A pinion drives a rack against a spring."""
+    mb = Multibody()
+    pinion = mb.body("pinion", mass=1.0, inertia=[0.01] * 3)
+    bar = mb.body("bar", mass=2.0, inertia=[0.1] * 3, position=[0, 0, -0.1])
+    turn = mb.revolute("turn", mb.ground, pinion, axis=[0, -1, 0])
+    slide = mb.prismatic("slide", mb.ground, bar, axis="x")
+    mb.rack("rack", turn, slide, radius=0.1)
+    mb.motor(turn, torque=3.0)
+    mb.motor(slide, force=_return, name="spring")
+    return mb
+
+
+def _return(t: float, position: float, speed: float) -> float:
+    return -100.0 * position
+
+
+def curve() -> Multibody:
+    """A bead on a parabola."""
+    mb = Multibody(gravity=_G)
+    bead = mb.particle("bead", at=[1, 0, 0.5], mass=1)
+    mb.point_on_curve("wire", mb.ground, bead, curve=_parabola)
+    return mb
+
+
+def _parabola(x: np.ndarray) -> list[float]:
+    return [x[2] - x[0] ** 2 / 2, x[1]]
+
+
+def helix() -> Multibody:
+    """A bead on a helix, given by two functions that are zero on it."""
+    mb = Multibody(gravity=_G)
+    bead = mb.particle("bead", at=[0.5, 0, 0], mass=1)
+    mb.point_on_curve("wire", mb.ground, bead, curve=_helix)
+    mb.start(bead, velocity=[0, 1.5, 0.3])
+    return mb
+
+
+def _helix(x: np.ndarray) -> list[float]:
+    from livens import math as m
+
+    return [x[0] - 0.5 * m.cos(10 * x[2]), x[1] - 0.5 * m.sin(10 * x[2])]
+
+
+def _about(axis: int, angle: float) -> np.ndarray:
+    """A rotation about an axis of space."""
+    c, s = math.cos(angle), math.sin(angle)
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    R = np.eye(3)
+    R[i, i], R[i, j], R[j, i], R[j, j] = c, -s, s, c
+    return R
+
+
+MECHANISMS: dict[str, Callable[[], Multibody]] = {
+    one.__name__: one
+    for one in (
+        revolute,
+        prismatic,
+        cylindrical,
+        universal,
+        spherical,
+        planar,
+        screw,
+        shafts,
+        gear,
+        rack,
+        curve,
+        helix,
+    )
+}
+
+
+def _register(name: str, build: Callable[[], Multibody]) -> None:
+    words = (build.__doc__ or "").rstrip(".")
+    summary = words[0].lower() + words[1:]
+
+    @problem(f"joint-{name}", summary=summary, source="livens")
+    def made() -> Problem:
+        return build().problem(f"joint-{name}", h=1e-3, t_end=2.0)
+
+    made.__doc__ = build.__doc__
+
+
+for _name, _build in MECHANISMS.items():
+    _register(_name, _build)

@@ -1,0 +1,57 @@
+"""A thin disc that rolls on a plane without slip: Routh's problem, with constraints on velocity level."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.problems import problem
+
+
+def rolling_disc_mechanism(
+    tilt: float = math.radians(70),
+    falling: float = 0.2,
+    turning: float = 1.0,
+    spin: float = -12.0,
+    radius: float = 0.2,
+    mass: float = 5.0,
+) -> Multibody:
+    """It touches the plane z = 0 in the origin; its axis is at `tilt` to the vertical (upright: a right angle)."""
+    mb = Multibody(gravity=[0, 0, -9.81])
+    axis = np.array([0.0, -math.sin(tilt), math.cos(tilt)])
+    centre = radius * np.array([0.0, math.cos(tilt), math.sin(tilt)])
+    node = np.array([1.0, 0.0, 0.0])
+    across = mass * radius**2 / 4
+    R = np.column_stack([node, np.cross(axis, node), axis])
+    disc = mb.body(
+        "disc",
+        mass=mass,
+        inertia=[across, across, 2 * across],
+        position=centre,
+        rotation=R,
+        shape=("cylinder", 0.02 * radius, radius),
+    )
+    mb.rolling("contact", mb.ground, disc, radius=radius, axis=axis)
+    mb.start(disc, omega=falling * node + turning * math.sin(tilt) * R[:, 1] + spin * axis)
+    return mb
+
+
+@problem(
+    "rolling-disc",
+    summary="a thin disc rolls on a plane without slip: constraints on velocity level, energy exact",
+    source="Routh",
+)
+def rolling_disc(
+    tilt: float = math.radians(70),
+    falling: float = 0.2,
+    turning: float = 1.0,
+    spin: float = -12.0,
+    radius: float = 0.2,
+    mass: float = 5.0,
+) -> Problem:
+    """`falling` is the rate of the tilt, `turning` that of the line along which it rolls, `spin` about its axis."""
+    drawn = rolling_disc_mechanism(tilt, falling, turning, spin, radius, mass)
+    return drawn.problem("rolling-disc", h=1e-3, t_end=2.0)
