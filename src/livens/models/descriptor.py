@@ -14,6 +14,7 @@ from livens.errors import InputError, suggestion
 from livens.expressions.layout import Layout
 from livens.expressions.numbers import vector
 from livens.expressions.probe import Probe
+from livens.models.index import Pencil, pencil_of
 from livens.models.model import InitialState, Model, Promising, View, only, serialized, size_of_terms
 
 
@@ -41,7 +42,11 @@ class DescriptorModel(Model):
     """A model of first order. Its state is x, of which the last may be algebraic variables y."""
 
     forms: tuple[str, ...] = ("descriptor",)
-    usual_scheme = "gauss-2"
+
+    @property
+    def usual_scheme(self) -> str:  # type: ignore[override]  # a property of the instance here
+        """Gauss' methods where all derivatives follow; else one that damps what is infinitely stiff."""
+        return "gauss-2" if self.regular_flow else "radau-iia-3"
 
     @property
     def descriptor(self) -> Descriptor:
@@ -54,6 +59,16 @@ class DescriptorModel(Model):
         probe = Probe([d.x, d.xdot, d.t, d.k], seed=1, given={3: self.parameter_vector()})
         values = probe.first(ca.jacobian(d.residual, d.xdot))
         return values is not None and bool(np.linalg.matrix_rank(values) == d.x.numel())
+
+    @functools.cached_property
+    def pencil(self) -> Pencil:
+        """Which variables are algebraic, and their indices."""
+        return pencil_of(self)
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """Variables that mean nothing by themselves: no error of theirs shortens a step."""
+        return ()
 
     @functools.cached_property
     def field(self) -> Any:

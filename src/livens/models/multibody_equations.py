@@ -175,7 +175,11 @@ class Formulation(DescriptorModel):
     """Equations of motion as a system of first order; made by `MultibodyEquations.formulate`."""
 
     kind = "FirstOrder"
-    usual_scheme = "radau-iia-3"
+
+    @property
+    def usual_scheme(self) -> str:  # type: ignore[override]  # also without constraints
+        return "radau-iia-3"
+
 
     def __init__(self, equations: MultibodyEquations, formulation: str) -> None:
         self.equations, self.formulation = equations, formulation
@@ -204,6 +208,11 @@ class Formulation(DescriptorModel):
             A, b = e.acceleration_constraint
             rows.append(A @ v_rate + b)
         return Descriptor(x, xdot, e.t, e.k, ca.densify(ca.vertcat(*rows)))
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """The multipliers mu of the GGL equations, which vanish but for errors."""
+        return tuple(name for name in self.algebraic if name.startswith("mu["))
 
     @property
     def guards(self) -> Mapping[str, Any]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from livens.engine.compiled import CompiledStep
 from livens.engine.factors import Order
-from livens.engine.loop import Policy, flow
+from livens.engine.loop import Policy
+from livens.engine.step_size import flow
 from livens.engine.native import Code
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.steps import Carry, Stepper
