@@ -56,7 +56,7 @@ class RungeKutta(Scheme):
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         if "elements" not in model.forms:
-            return stage_equations(model, self.tableau)
+            return stage_equations(model.without(dropped), self.tableau)
         T = self.tableau
         relations = Relations(T.A, T.A, T.b, T.c, constant_momentum_map(model))
         recipe = (StagesOnConstraints if model.m else PartitionedStages)(relations)

@@ -227,7 +227,7 @@ def test_a_controlled_run_goes_on_bit_for_bit(tmp_path):
 
 @pytest.mark.parametrize(
     "field, value",
-    [("smallest", 0.0), ("largest", 1e-13), ("decrease", 1.0), ("increase", 0.5), ("patience", 0), ("tolerance", -1.0),
+    [("smallest", 0.0), ("largest", 0.0), ("decrease", 1.0), ("increase", 0.5), ("patience", 0), ("tolerance", -1.0),
      ("tolerance", float("nan")), ("floor", 0.0)],
 )  # fmt: skip
 def test_bad_control(field, value):
