@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-import casadi as ca
 import numpy as np
 
 from livens.engine.assembled.assembly import Assembly, Bench
@@ -20,6 +19,7 @@ from livens.engine.explicit import ExplicitStepper
 from livens.engine.factors import Order
 from livens.engine.fused import FusedStepper
 from livens.engine.kernels import (
+    carry_kernel,
     end_kernel,
     error_kernel,
     floor_kernel,
@@ -27,12 +27,12 @@ from livens.engine.kernels import (
     newton_kernel,
     residual_kernel,
 )
-from livens.engine.loop import Control
 from livens.engine.native import Code
 from livens.engine.newton import Kernels, Workspace
 from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.predictor import predictor_kernel
 from livens.engine.reference import ReferenceStepper
+from livens.engine.step_size import Control
 from livens.engine.steps import Stepper
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.layout import Layout
@@ -116,8 +116,9 @@ class CompiledStep:
 
     @functools.cached_property
     def estimates(self) -> int:
-        """How many numbers an estimate of the error of a step consists of, sizes included."""
-        return sum(int(ca.SX(part).numel()) for part in self.flat.error) if self.flat.error is not None else 0
+        """How many numbers an estimate of the error of a step consists of, sizes and matrix included."""
+        error = self.flat.error
+        return 0 if error is None else error.count * (2 if error.matrix is None else 2 + error.count)
 
     # -- native code --------------------------------------------------------------------------------------------------
     def kernels(self, order: Order | None) -> Kernels:
@@ -134,6 +135,8 @@ class CompiledStep:
                     self._code["predict"] = predictor_kernel(e)
                 if e.error is not None:
                     self._code["error"] = error_kernel(e)
+                if e.carried is not None:
+                    self._code["carry"] = carry_kernel(e)
             if order is not None and order not in self._newton:
                 self._newton[order] = newton_kernel(e, order), first_kernel(e, order)
             newton, first = (code.address for code in self._newton[order]) if order is not None else (0, 0)

@@ -9,10 +9,20 @@ import numpy as np
 
 from livens.engine import loop
 from livens.engine.factors import Order
-from livens.engine.loop import NO_CONTROL, Control, Policy
-from livens.engine.newton import DONE, MOST_ITERATIONS, PAST, REACHED, REPIVOT, SLOW_ITERATIONS, Workspace
+from livens.engine.loop import Policy
+from livens.engine.newton import (
+    DONE,
+    INACCURATE,
+    MOST_ITERATIONS,
+    PAST,
+    REACHED,
+    REPIVOT,
+    SLOW_ITERATIONS,
+    Workspace,
+)
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.reference import ReferenceSolver
+from livens.engine.step_size import NO_CONTROL, Control, worst_variable
 from livens.engine.steps import Buffers, Carry, Cost, Steps, Trouble, finite, steps_of
 
 if TYPE_CHECKING:
@@ -25,7 +35,7 @@ class FusedStepper:
     def __init__(self, compiled: CompiledStep, k: np.ndarray, order: Order, control: Control | None = None) -> None:
         self._compiled, self.cost = compiled, Cost()
         self._control = NO_CONTROL if control is None else control
-        estimates = compiled.estimates if self._control.absolute or self._control.relative else 0
+        estimates = compiled.estimates if self._control.absolute.size else 0
         self._buffers = Buffers(k, compiled.flat.kind_sizes, estimates, compiled.spare)
         self._reference: ReferenceSolver | None = None
         self.order = order
@@ -71,7 +81,7 @@ class FusedStepper:
                 reached = True
             elif policy.controlled:
                 if status != REPIVOT:
-                    trouble = self._no_size(w, done)
+                    trouble = self._no_size(w, done, status)
                 elif not self._repivot(w.X[done + PAST], w, done, tried):
                     slow = MOST_ITERATIONS + 1
             # a step was refused: another pivot order, then patience, then the reference tier
@@ -85,7 +95,7 @@ class FusedStepper:
                     done += not reached
                     last, slow, tried = steps, SLOW_ITERATIONS, {self.order}
         if policy.controlled:
-            self.cost.rejected = int(going[0]["failures"])
+            self.cost.rejected, self.cost.unsolved = int(going[0]["failures"]), int(going[0]["unsolved"])
         return finite(steps_of(w, carry, done, policy, trouble, reached), w, self._compiled.layout)
 
     def _forget(self, w: Workspace, done: int) -> np.ndarray:
@@ -117,6 +127,17 @@ class FusedStepper:
             w.Z[done + 1] = self._compiled.flat.end_function(x, w.Z[done], w.c).full().ravel()
         return trouble
 
-    def _no_size(self, w: Workspace, done: int) -> Trouble:
-        what = f"no step of at least {self._control.smallest:g} succeeded"
+    def _no_size(self, w: Workspace, done: int, status: int) -> Trouble:
+        """Why no size was good: the equations could not be solved, or they could, and the estimate was too large."""
+        h = w.c[0]
+        if status == INACCURATE:
+            error = self._compiled.flat.error
+            assert error is not None
+            worst = worst_variable(self._control, w.estimate, h)
+            what = (
+                f"no step of at least {h:.3g} succeeded: its equations are solved, but the estimated error of "
+                f"{error.names[worst]} stays above what is tolerated"
+            )
+            return Trouble(0.0, 0.0, error.names[worst], what, h)
+        what = f"no step of at least {h:.3g} succeeded: its equations could not be solved"
         return self.reference.trouble(w.X[done + PAST], w.Z[done], w.c, w.dx, what)

@@ -67,9 +67,17 @@ def guess_kernel(equations: FlatEquations, width: int = 1) -> Code:
 
 
 def error_kernel(equations: FlatEquations) -> Code:
-    """Estimated errors of a step, then what they are measured against -> out."""
-    both = ca.densify(ca.vertcat(*equations.error))
-    return simple_kernel(ca.Function("error", equations.arguments, [both]), "error")
+    """Estimated errors of a step, then what they are measured against, then the matrix by rows -> out."""
+    e = equations.error
+    assert e is not None
+    parts = [e.errors, e.sizes, *([] if e.matrix is None else [ca.vec(e.matrix.T)])]
+    return simple_kernel(ca.Function("error", equations.arguments, [ca.densify(ca.vertcat(*parts))]), "error")
+
+
+def carry_kernel(equations: FlatEquations) -> Code:
+    """Unknowns of the next step from those of the last one -> out; reads the ratio of their sizes from r."""
+    ratio, carried = equations.carried
+    return simple_kernel(ca.Function("carry", [*equations.arguments, ratio], [carried]), "carry", effort=_SELDOM)
 
 
 def floor_kernel(equations: FlatEquations, width: int = 1) -> Code:

@@ -14,7 +14,7 @@ from livens.engine.jit import jit
 # an exception from compiled code would lose the run.
 
 #: How a step, or a call of `livens.engine.loop.advance`, ended.
-DONE, FAILED, REPIVOT, REACHED = 0, 1, 2, 3
+DONE, FAILED, REPIVOT, REACHED, INACCURATE = 0, 1, 2, 3, 4
 #: Newton's method gives up after this many corrections.
 MOST_ITERATIONS = 25
 #: Another pivot order is asked for if a step is not done after two corrections and elimination factors exceed
@@ -43,6 +43,7 @@ class Kernels(NamedTuple):
     guess: int
     predict: int
     error: int
+    carry: int
 
 
 class Workspace(NamedTuple):
@@ -61,7 +62,7 @@ class Workspace(NamedTuple):
     dx: np.ndarray  # the part of it with the last Newton correction
     scale: np.ndarray  # and that with the reciprocal round-off bounds of the residual
     r: np.ndarray  # residual, and the growth of the elimination behind it
-    estimate: np.ndarray  # of the error of a step, and what it is measured against
+    estimate: np.ndarray  # of the error of a step, what it is measured against, and the matrix that filters it
     kinds: np.ndarray  # how many unknowns of one kind follow each other
 
 

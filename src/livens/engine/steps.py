@@ -123,6 +123,7 @@ class Cost:
     repivots: int = 0
     reference_steps: int = 0
     rejected: int = 0
+    unsolved: int = 0  # of the rejected ones, those whose equations could not be solved
     compile_s: float = 0.0  # code that was compiled while the run was under way
 
 

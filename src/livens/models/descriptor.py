@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from livens.errors import InputError, suggestion
 from livens.expressions.layout import Layout
 from livens.expressions.numbers import vector
 from livens.expressions.probe import Probe
+from livens.models.consistent import ConsistentStart, derivative_array
+from livens.models.index import Pencil, pencil_of
 from livens.models.model import InitialState, Model, Promising, View, only, serialized, size_of_terms
 
 
@@ -41,7 +43,11 @@ class DescriptorModel(Model):
     """A model of first order. Its state is x, of which the last may be algebraic variables y."""
 
     forms: tuple[str, ...] = ("descriptor",)
-    usual_scheme = "gauss-2"
+
+    @property
+    def usual_scheme(self) -> str:  # type: ignore[override]  # a property of the instance here
+        """Gauss' methods where all derivatives follow; else one that damps what is infinitely stiff."""
+        return "gauss-2" if self.regular_flow else "radau-iia-3"
 
     @property
     def descriptor(self) -> Descriptor:
@@ -54,6 +60,21 @@ class DescriptorModel(Model):
         probe = Probe([d.x, d.xdot, d.t, d.k], seed=1, given={3: self.parameter_vector()})
         values = probe.first(ca.jacobian(d.residual, d.xdot))
         return values is not None and bool(np.linalg.matrix_rank(values) == d.x.numel())
+
+    @functools.cached_property
+    def pencil(self) -> Pencil:
+        """Which variables are algebraic, and their indices."""
+        return pencil_of(self)
+
+    @functools.cached_property
+    def derivative_array(self) -> ca.Function:
+        """The equations and their rates, up to the index; see `models.consistent`."""
+        return derivative_array(self)
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """Variables that mean nothing by themselves: no error of theirs shortens a step."""
+        return ()
 
     @functools.cached_property
     def field(self) -> Any:
@@ -88,7 +109,19 @@ class DescriptorModel(Model):
         right = ca.Function("f", [d.x, d.xdot, d.t, d.k], [d.residual])
         if not np.all(np.isfinite(np.array(right(x, np.zeros(x.size), t0, k)))):
             raise InputError("the equations cannot be evaluated at the initial values: the result is not finite")
-        return InitialState(t0, {"x": x})
+        return InitialState(t0, {"x": self.consistent(x, range(x.size), k, t0, project)})
+
+    def consistent(self, x: np.ndarray, given: Sequence[int], k: np.ndarray, t0: float, project: bool) -> np.ndarray:
+        """A consistent start from x, whose variables `given` are moved with `project` only; see `models.consistent`."""
+        return x if self.pencil.regular else ConsistentStart(self, t0, k).checked(x, given, project)
+
+    def without(self, dropped: Collection[int]) -> DescriptorModel:
+        """The model without redundant constraints, for kinds of models that have such."""
+        return self
+
+    def equation_name(self, i: int) -> str:
+        """What messages call an equation."""
+        return f"equation {i} (row of '{(*self.coordinates, *self.algebraic)[i]}')"
 
     @functools.cached_property
     def view(self) -> View:

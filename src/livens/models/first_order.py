@@ -17,9 +17,6 @@ from livens.expressions.read import Reader
 from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.model import InitialState, only
 
-#: Residuals of algebraic equations up to this size, relative to what enters them, count as rounding of given values.
-_TOLERANCE = 1e-10
-
 
 class FirstOrder(DescriptorModel):
     """``E x' = f(t, x, y)``, ``0 = g(t, x, y)``.
@@ -87,40 +84,15 @@ class FirstOrder(DescriptorModel):
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
         only(given, ("x0", "y0") if self.m else ("x0",), "system of first order")
         x = vector("x0", given.get("x0"), self.coordinates, "state")
-        values = {"x": x}
-        if self.m:
-            y = given.get("y0")
-            guess = np.zeros(self.m) if y is None else vector("y0", y, self.algebraic, "algebraic variable")
-            values["y"] = self._algebraic_start(x, guess, k, t0, project or y is None)
-        w = np.concatenate(list(values.values()))
+        y = given.get("y0") if self.m else None
+        guess = np.zeros(self.m) if y is None else vector("y0", y, self.algebraic, "algebraic variable")
+        w = np.concatenate([x, guess])
         everything = ca.Function("f", [self._w, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])
         if not np.all(np.isfinite(np.array(everything(w, t0, k)))):
             raise InputError("the right-hand side cannot be evaluated at the initial values: the result is not finite")
-        return InitialState(t0, values)
+        fixed = range(self.n if y is None else self.n + self.m)
+        w = self.consistent(w, fixed, k, t0, project)
+        return InitialState(t0, {"x": w[: self.n]} | ({"y": w[self.n :]} if self.m else {}))
 
-    def _algebraic_start(self, x: np.ndarray, y: np.ndarray, k: np.ndarray, t0: float, project: bool) -> np.ndarray:
-        """Algebraic variables that fulfil the constraints at x; Newton's method finds them if the index is 1."""
-        g = ca.Function("g", [self._w, self._t, self._k], [self.g, ca.jacobian(self.g, self._w)])
-
-        def residual(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            value, slope = (np.array(part) for part in g(np.concatenate([x, y]), t0, k))
-            size = 1.0 + np.abs(slope) @ np.abs(np.concatenate([x, y]))
-            return value.ravel(), slope[:, self.n :], size
-
-        found = y.copy()
-        if project:
-            for _ in range(50):
-                value, slope, size = residual(found)
-                if not np.all(np.isfinite(slope)) or np.all(np.abs(value) <= 1e-15 * size):
-                    break
-                found = found - np.linalg.lstsq(slope, value, rcond=None)[0]
-        value, slope, size = residual(found)
-        worst = int(np.argmax(np.abs(value) / size))
-        if not np.abs(value[worst]) <= _TOLERANCE * size[worst]:
-            hint = (
-                "pass project=True, or leave y0 out, to have it computed" if not project else "no y fulfils it nearby"
-            )
-            raise InputError(
-                f"inconsistent initial values: constraint {worst} is violated by {value[worst]:.3g}; {hint}"
-            )
-        return found
+    def equation_name(self, i: int) -> str:
+        return f"constraint {i - self.n}" if i >= self.n else f"equation {i} (of '{self.coordinates[i]}')"

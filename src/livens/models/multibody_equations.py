@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -11,11 +11,12 @@ import numpy as np
 
 from livens.errors import InputError, ModelError, suggestion
 from livens.expressions.names import Names, names_of
-from livens.expressions.numbers import vector
+from livens.expressions.numbers import one_of, vector
 from livens.expressions.parameters import Namespace, Parameters, ParameterTable
 from livens.expressions.read import Reader
 from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.model import InitialState, Promising, only
+from livens.models.redundancy import dependent_rows
 from livens.models.scene import Look, particles
 from livens.models.summed import dynamics
 from livens.models.system import System
@@ -171,14 +172,24 @@ class MultibodyEquations:
         return Formulation(self, formulation)
 
 
+def _with_row(rows: Any, i: int, row: Any) -> Any:
+    """The same rows with another one in place of row i."""
+    changed = ca.SX(ca.densify(rows))
+    changed[i] = row
+    return changed
+
+
 class Formulation(DescriptorModel):
     """Equations of motion as a system of first order; made by `MultibodyEquations.formulate`."""
 
     kind = "FirstOrder"
-    usual_scheme = "radau-iia-3"
 
-    def __init__(self, equations: MultibodyEquations, formulation: str) -> None:
-        self.equations, self.formulation = equations, formulation
+    @property
+    def usual_scheme(self) -> str:  # type: ignore[override]  # also without constraints
+        return "radau-iia-3"
+
+    def __init__(self, equations: MultibodyEquations, formulation: str, dropped: tuple[int, ...] = ()) -> None:
+        self.equations, self.formulation, self.dropped = equations, formulation, dropped
         e = equations
         self.coordinates, self.shared = (*e.coordinates, *e.velocities), e.shared
         self.parameter_table = e.parameter_table
@@ -203,7 +214,16 @@ class Formulation(DescriptorModel):
         if self.formulation == "index-1":
             A, b = e.acceleration_constraint
             rows.append(A @ v_rate + b)
+        for i in self.dropped:
+            rows[3] = _with_row(rows[3], i, lam[i])
+            if self.formulation == "ggl":
+                rows[4] = _with_row(rows[4], i, mu[i])
         return Descriptor(x, xdot, e.t, e.k, ca.densify(ca.vertcat(*rows)))
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """The multipliers mu of the GGL equations, which vanish but for errors."""
+        return tuple(name for name in self.algebraic if name.startswith("mu["))
 
     @property
     def guards(self) -> Mapping[str, Any]:
@@ -252,34 +272,94 @@ class Formulation(DescriptorModel):
         return {"q0": values["x"][:n], "v0": values["x"][n:]}
 
     def content(self) -> Sequence[Any]:
-        return self.formulation, *super().content()
+        return self.formulation, *((self.dropped,) if self.dropped else ()), *super().content()
 
     # -- start --------------------------------------------------------------------------------------------------------
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+        """From q0 and v0: auxiliary variables and multipliers follow. Multipliers of redundant constraints are zero."""
         only(given, ("q0", "v0"), "formulation of a multibody system")
+        one_of("redundant", redundant, ("error", "remove", "auto"))
         e = self.equations
         q = vector("q0", given.get("q0"), e.coordinates, "coordinate")
         v = vector("v0", given.get("v0"), e.velocities, "velocity")
         trouble = self.trouble(q, t0, k)
         if trouble:
             raise InputError(f"cannot start at q0: {trouble}")
+        if project:
+            q, v = self._nearest(q, v, t0, k)
         s = self._auxiliary_at(q, t0, k)
-        at = ca.Function("at", [e.q, e.v, e.s, e.t, e.k], [e.g, e.velocity_constraint, e.G, e.M, e.f, *self._level()])
-        g, rate, G, M, f, A, b = (np.array(value) for value in at(q, v, s, t0, k))
+        g, rate, G, M, f, A, b = self._at(q, v, s, t0, k)
         for what, gap, weights in (("position", g, np.abs(G) @ np.abs(q)), ("velocity", rate, np.abs(A) @ np.abs(v))):
             relative = np.abs(gap.ravel()) / (1 + weights)
             if gap.size and not relative.max() <= _TOLERANCE:
                 worst = int(np.argmax(relative))
                 raise InputError(
                     f"inconsistent initial values: constraint {worst} is violated on {what} level by "
-                    f"{gap.ravel()[worst]:.3g}"
+                    f"{gap.ravel()[worst]:.3g}; {self._offered(q, v, t0, k)}"
                 )
-        matrix = np.block([[M, A.T], [A, np.zeros((e.m, e.m))]])
+        dropped = self._redundant(q, A, t0, k)
+        if dropped and redundant == "error":
+            raise InputError(
+                f"constraints are redundant: {', '.join(f'constraint {i}' for i in dropped)} "
+                f"follow{'s' if len(dropped) == 1 else ''} from the others; pass redundant='remove' to leave "
+                f"{'it' if len(dropped) == 1 else 'them'} out"
+            )
+        kept = [i for i in range(e.m) if i not in dropped]
+        matrix = np.block([[M, A[kept].T], [A[kept], np.zeros((len(kept), len(kept)))]])
         if not np.all(np.isfinite(matrix)):
             raise InputError("the equations cannot be evaluated at q0, v0: the result is not finite")
-        lam = np.linalg.lstsq(matrix, np.concatenate([f, -b]).ravel(), rcond=None)[0][e.n :]
+        lam = np.zeros(e.m)
+        lam[kept] = np.linalg.lstsq(matrix, np.concatenate([f.ravel(), -b.ravel()[kept]]), rcond=None)[0][e.n :]
         y = np.concatenate([s, lam, np.zeros(len(self.algebraic) - len(s) - e.m)])
-        return InitialState(t0, {"x": np.concatenate([q, v])} | ({"y": y} if self.algebraic else {}))
+        return InitialState(t0, {"x": np.concatenate([q, v])} | ({"y": y} if self.algebraic else {}), dropped)
+
+    def without(self, dropped: Collection[int]) -> Formulation:
+        """The same with the multipliers of these constraints zero in place of the constraints themselves."""
+        return Formulation(self.equations, self.formulation, tuple(dropped)) if dropped else self
+
+    def _at(self, q: np.ndarray, v: np.ndarray, s: np.ndarray, t: float, k: np.ndarray) -> list[np.ndarray]:
+        """g and its rate, G, M, f, and A and b of the constraint on acceleration level."""
+        e = self.equations
+        at = ca.Function("at", [e.q, e.v, e.s, e.t, e.k], [e.g, e.velocity_constraint, e.G, e.M, e.f, *self._level()])
+        return [np.array(value) for value in at(q, v, s, t, k)]
+
+    def _nearest(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions on the constraints by the shortest Newton steps, then the nearest velocities."""
+        for _ in range(50):
+            g, _, G, *_ = self._at(q, v, self._auxiliary_at(q, t, k), t, k)
+            if not g.size or not np.all(np.isfinite(G)):
+                return q, v
+            step = np.linalg.lstsq(G, g.ravel(), rcond=1e-10)[0]
+            q = q - step
+            if np.abs(step).max() <= 1e-15 * (1 + np.abs(q).max()):
+                break
+        _, rate, _, _, _, A, _ = self._at(q, v, self._auxiliary_at(q, t, k), t, k)
+        return q, v - np.linalg.lstsq(A, rate.ravel(), rcond=1e-10)[0]
+
+    def _offered(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> str:
+        """Consistent values nearby, in words."""
+        near = self._nearest(q, v, t, k)
+        if not all(np.all(np.isfinite(part)) for part in near):
+            return "no consistent start was found nearby"
+        shown = ", ".join(
+            f"{name} = {value:.9g}" for name, value in zip(self.coordinates, np.hstack(near), strict=True)
+        )
+        return f"a consistent start nearby is ({shown}); pass project=True to start there"
+
+    def _redundant(self, q: np.ndarray, A: np.ndarray, t: float, k: np.ndarray) -> tuple[int, ...]:
+        """Constraints that follow from others, here and a little away from here: not those of a singular position."""
+        dropped = dependent_rows(A)
+        if not dropped:
+            return ()
+        free = np.linalg.svd(A)[2][np.linalg.matrix_rank(A, tol=1e-9) :]
+        way = free.T @ np.random.default_rng(7).standard_normal(len(free))
+        if not way.size or not np.abs(way).max() > 0:
+            return dropped
+        e = self.equations
+        Z = np.array(ca.Function("Z", [e.q, e.k], [e.Z])(q, k))
+        away, v = self._nearest(q + 0.02 * (1 + np.abs(q).max()) * (Z @ way) / np.abs(way).max(), 0 * q, t, k)
+        there = self._at(away, v, self._auxiliary_at(away, t, k), t, k)
+        return dependent_rows(there[5]) if np.abs(there[0]).max(initial=0.0) < 1e-8 else dropped
 
     def _level(self) -> tuple[Any, Any]:
         e = self.equations

@@ -49,6 +49,17 @@ def redundant_constraints(
     return tuple(sorted(between[i] for i in order[rank:]))
 
 
+def dependent_rows(rows: np.ndarray) -> tuple[int, ...]:
+    """Rows that are combinations of the others, as few as there are; those left are as independent as they can be."""
+    if not rows.size or not np.all(np.isfinite(rows)):
+        return ()
+    length = np.linalg.norm(rows, axis=1)
+    _, R, order = qr((rows / np.where(length > 0, length, 1.0)[:, None]).T, mode="economic", pivoting=True)
+    sizes = np.abs(np.diag(R))
+    rank = int((sizes > _RANK * max(float(sizes[0]), 1e-300)).sum())
+    return tuple(sorted(int(i) for i in order[rank:]))
+
+
 def _null(rows: np.ndarray) -> np.ndarray:
     """Directions that change nothing, as columns."""
     if not rows.shape[0]:

@@ -76,6 +76,7 @@ class Statistics:
     repivots: int = 0
     reference_steps: int = 0
     rejected: int = 0  # steps tried that were too long
+    unsolved: int = 0  # of these, steps whose equations could not be solved; the others had too large an error
 
 
 @dataclass

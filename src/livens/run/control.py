@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from livens.engine.loop import Control
-from livens.errors import InputError
+from livens.engine.step_size import Control
+from livens.errors import InputError, suggestion
 from livens.expressions.numbers import number
 from livens.schemes.base import Scheme
+from livens.schemes.step import ErrorEstimate
+
+#: Without `smallest`, no step is shorter than this part of the time span (nor than the last digits of the time).
+_SMALLEST = 1e-24
+#: How steps grow with an estimate of their errors, and without one: the factor, and after how many good steps.
+_WITH_ESTIMATE, _WITHOUT = (8.0, 1), (2.0, 3)
+
+#: One number for all variables, one for each of them in their order, or some by name.
+PerVariable = float | Sequence[float] | Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class StepControl:
     """How the size of steps follows the motion; to be given to `livens.simulate` as `control`.
 
-    The first step is h. A step that fails (Newton's method does not converge, or the estimated error is too large) is
-    repeated with a size `decrease` times as large, down to `smallest`; after `patience` steps without failure, steps
-    grow by up to `increase`, up to `largest` (S002 sect. 7.1). With a `tolerance`, the error of every step is estimated
-    by a formula embedded in the scheme, and kept below ``tolerance * (floor + |x|)``: the sizes then follow the
-    estimate. Without one only failures count, and steps do not get longer than h unless `largest` says so. A run ends
-    after `most_steps`, with what it has; 0 means as many as it takes.
+    With a `tolerance`, the error of every step is estimated by a formula embedded in the scheme, and kept below
+    ``tolerance * |x| + absolute`` in every variable; `absolute` is ``tolerance * floor`` unless it is given. Both may be
+    one number, a list with one number for each variable, or a dictionary of some by name (``inf``: no matter), where
+    the others are as usual. The sizes then follow the estimate, and h, the first one, need not be given.
+
+    Without a tolerance only failures count, and steps do not get longer than h unless `largest` says so (S002 sect.
+    7.1). In both cases a step whose equations cannot be solved is repeated with a size `decrease` times as large, and
+    one whose estimated error is too large with a size that the estimate suggests, down to `smallest`, or else to the
+    last digits of the time. After `patience` steps without failure (1 with a tolerance, else 3) steps grow by up to
+    `increase` (8 with a tolerance, else 2), up to `largest`. A run ends after `most_steps`, with what it has; 0 means
+    as many as it takes.
 
     >>> import livens as lv
     >>> control = lv.StepControl(largest=0.1, tolerance=1e-8)
@@ -30,62 +46,143 @@ class StepControl:
     >>> run = lv.simulate(pendulum, x0=[1.0, 0.0], scheme="gauss-3", h=1e-3, t_end=1.0, control=control)
     >>> bool(run.step_size.max() > 1e-3), float(run.t[-1])
     (True, 1.0)
+    >>> some = lv.StepControl(tolerance=1e-6, absolute={"rate": 1e-3})
+    >>> run = lv.simulate(pendulum, x0=[1.0, 0.0], scheme="radau-iia-3", t_end=1.0, control=some)
+    >>> run.statistics.steps < 20
+    True
     """
 
-    smallest: float = 1e-12
+    smallest: float | None = None
     largest: float = math.inf
     decrease: float = 0.5
-    increase: float = 2.0
-    patience: int = 3
-    tolerance: float = 0.0
+    increase: float | None = None
+    patience: int | None = None
+    tolerance: PerVariable = 0.0
     floor: float = 1e-3
     most_steps: int = 0
+    absolute: PerVariable | None = None
 
     def __post_init__(self) -> None:
-        for name in ("smallest", "decrease", "increase", "tolerance", "floor"):
-            number(f"{name} of the step-size control", getattr(self, name), text=False)
+        for name in ("smallest", "decrease", "increase", "floor"):
+            if getattr(self, name) is not None:
+                number(_words(name), getattr(self, name), text=False)
         if not isinstance(self.largest, float) or not self.largest > 0:  # which may be infinite
-            number("largest of the step-size control", self.largest, text=False)
+            number(_words("largest"), self.largest, text=False)
         for name in ("patience", "most_steps"):
-            if not isinstance(getattr(self, name), (int, np.integer)):
-                given = number(f"{name} of the step-size control", getattr(self, name), text=False)
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, (int, np.integer)):
+                given = number(_words(name), value, text=False)
                 if given != int(given):
-                    raise InputError(f"{name} of the step-size control must be a whole number, got {given!r}")
+                    raise InputError(f"{_words(name)} must be a whole number, got {given!r}")
         rules = {
-            "smallest": (self.smallest > 0, "greater than 0"),
-            "largest": (self.largest >= self.smallest, "at least as large as smallest"),
+            "smallest": (self.smallest is None or self.smallest > 0, "greater than 0"),
+            "largest": (self.largest >= (self.smallest or 0.0), "at least as large as smallest"),
             "decrease": (0 < self.decrease < 1, "between 0 and 1"),
-            "increase": (1 <= self.increase < math.inf, "at least 1"),
-            "patience": (self.patience >= 1, "at least 1"),
-            "tolerance": (0 <= self.tolerance < math.inf, "at least 0"),
+            "increase": (self.increase is None or 1 <= self.increase < math.inf, "at least 1"),
+            "patience": (self.patience is None or self.patience >= 1, "at least 1"),
             "floor": (0 < self.floor < math.inf, "greater than 0"),
             "most_steps": (self.most_steps >= 0 and self.most_steps == int(self.most_steps), "a whole number"),
         }
         for name, (holds, words) in rules.items():
             if not holds:
-                raise InputError(f"{name} of the step-size control must be {words}, got {getattr(self, name)!r}")
+                raise InputError(f"{_words(name)} must be {words}, got {getattr(self, name)!r}")
+        for name in ("tolerance", "absolute"):
+            object.__setattr__(self, name, _checked(name, getattr(self, name)))
+        if self.absolute is not None and not self.estimates:
+            raise InputError("absolute of the step-size control belongs to a tolerance: give both")
+
+    @property
+    def estimates(self) -> bool:
+        """Whether the errors of steps are estimated."""
+        values = self.tolerance.values() if isinstance(self.tolerance, Mapping) else np.atleast_1d(self.tolerance)
+        return any(value > 0 for value in values)
+
+    @property
+    def usual_tolerance(self) -> float:
+        """The one of variables that no other is given for."""
+        if isinstance(self.tolerance, Mapping):
+            return min(self.tolerance.values())
+        return float(np.min(self.tolerance))
 
     def check(self, scheme: Scheme, tier: str) -> None:
         """Whether a run can be controlled like this."""
         if scheme.fictive:
             raise InputError(f"scheme '{scheme.name}' chooses its steps itself; it takes no step-size control")
-        if tier == "reference":
-            raise InputError("step-size control needs the fused tier, or the assembled one")
-        if self.tolerance and not scheme.estimate_order:
+        if tier == "reference" or (tier == "assembled" and self.estimates):
+            raise InputError("step-size control needs the fused tier; without a tolerance, the assembled one can do it")
+        if self.estimates and not scheme.estimate_order:
             raise InputError(f"scheme '{scheme.name}' does not estimate its error; leave tolerance out of the control")
         if not scheme.implicit:
             raise InputError(f"scheme '{scheme.name}' has nothing to solve, so no step of it fails")
 
-    def of(self, scheme: Scheme, h: float) -> Control:
-        """As the engine takes it, for a run whose first step is h."""
-        largest = h if math.isinf(self.largest) and not self.tolerance else self.largest
+    def tolerances(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Absolute and relative ones of variables with these names."""
+        relative = _per_variable("tolerance", self.tolerance, names, np.full(len(names), self.usual_tolerance))
+        absolute = relative * self.floor
+        if self.absolute is not None:
+            absolute = _per_variable("absolute", self.absolute, names, absolute)
+        if not np.all(absolute + relative > 0):
+            raise InputError("every variable needs a tolerance or an absolute one that is greater than 0")
+        return absolute, relative
+
+    def of(self, error: ErrorEstimate | None, h: float, span: float) -> Control:
+        """As the engine takes it, for a run over this time span whose first step is h."""
+        estimated = self.estimates and error is not None
+        largest = h if math.isinf(self.largest) and not self.estimates else self.largest
+        increase, patience = _WITH_ESTIMATE if estimated else _WITHOUT
+        absolute = relative = powers = np.zeros(0)
+        if estimated and error is not None:
+            absolute, relative = self.tolerances(error.names)
+            powers = np.array(error.powers or (0,) * error.count, dtype=float)
         return Control(
-            float(self.smallest),
+            float(_SMALLEST * span if self.smallest is None else self.smallest),
             float(largest),
             float(self.decrease),
-            float(self.increase),
-            int(self.patience),
-            float(self.tolerance * self.floor),
-            float(self.tolerance),
-            int(scheme.estimate_order),
+            float(increase if self.increase is None else self.increase),
+            int(patience if self.patience is None else self.patience),
+            absolute,
+            relative,
+            powers,
+            int(error.order if estimated and error is not None else 1),
+            bool(estimated and error is not None and error.matrix is not None),
         )
+
+
+def _words(name: str) -> str:
+    return f"{name} of the step-size control"
+
+
+def _checked(name: str, given: Any) -> Any:
+    """Tolerances as numbers: each at least zero, or infinite."""
+    if given is None and name == "absolute":
+        return None
+    if isinstance(given, Mapping):
+        return {str(key): _tolerance(f"{_words(name)} for {key}", value) for key, value in given.items()} or 0.0
+    if isinstance(given, (list, tuple, np.ndarray)) and np.ndim(given):
+        if not len(given):
+            raise InputError(f"{_words(name)} must be a number or a list of numbers, got {given!r}")
+        return tuple(_tolerance(_words(name), value) for value in given)
+    return _tolerance(_words(name), given)
+
+
+def _tolerance(words: str, given: Any) -> float:
+    value = math.inf if isinstance(given, float) and given == math.inf else number(words, given, text=False)
+    if not value >= 0:
+        raise InputError(f"{words} must be at least 0, got {given!r}")
+    return float(value)
+
+
+def _per_variable(name: str, given: PerVariable, names: Sequence[str], usual: np.ndarray) -> np.ndarray:
+    if isinstance(given, Mapping):
+        found = usual.copy()
+        for key, value in given.items():
+            if key not in names:
+                raise InputError(f"{_words(name)} names the unknown variable '{key}'{suggestion(key, names)}")
+            found[list(names).index(key)] = value
+        return found
+    if np.ndim(given):
+        values = np.array(given, dtype=float)
+        if values.size != len(names):
+            raise InputError(f"{_words(name)} must have {len(names)} numbers ({', '.join(names[:8])}), got {given!r}")
+        return values
+    return np.full(len(names), float(given))  # type: ignore[arg-type]

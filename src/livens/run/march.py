@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from livens.engine.loop import Policy, flow
+from livens.engine.loop import Policy
+from livens.engine.step_size import flow, restored_flow
 from livens.engine.steps import Carry, Stepper, Steps, Trouble
 from livens.expressions.layout import Layout
 from livens.run.plan import Plan
@@ -16,6 +17,8 @@ from livens.run.plan import Plan
 #: The last step of a fictive time is shortened by at most this many trials, until its end is this close to where the
 #: run is to end, relative to the time it takes.
 _TRIALS, _CLOSE = 60, 1e-13
+#: The last step to the end may fail, and be replaced by at most this many shorter ones.
+_LAST_STEPS = 4096
 #: Equal steps have no flow of sizes.
 _NO_FLOW = flow(0.0)
 
@@ -198,7 +201,7 @@ class ControlledSteps:
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self.step, self._reached = plan, 0, False
-        self._flow = flow(plan.h)
+        self._flow = flow(plan.h, plan.automatic)
         self._before = self._flow.copy()  # of the chunk that was taken last
 
     def over(self, carry: Carry) -> bool:
@@ -221,8 +224,7 @@ class ControlledSteps:
         """The last step may fail and be shortened, so it may take some; the flow of a longer run is not touched."""
         if carry.t >= self._plan.t_end:
             return None
-        most = self._plan.control.most_steps - self.step if self._plan.control and self._plan.control.most_steps else 0
-        return stepper.advance(carry, most or 4096, self._policy(self._plan.t_end, True), self._flow.copy())
+        return stepper.advance(carry, _LAST_STEPS, self._policy(self._plan.t_end, True), self._flow.copy())
 
     def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
         return _ending(stepper.advance(carry, 1, _policy(until - carry.t, carry.t, 0), self._flow), until)
@@ -243,7 +245,7 @@ class ControlledSteps:
     def restore(self, stored: dict[str, Any]) -> None:
         self.step = int(stored["step"])
         if np.size(stored["flow"]):
-            self._flow = np.array(stored["flow"], dtype=float).view(self._flow.dtype)
+            self._flow = restored_flow(stored["flow"])
 
 
 def _policy(h: float, origin: float, first: int, entry: int = -1, limit: float = np.inf) -> Policy:

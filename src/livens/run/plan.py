@@ -28,6 +28,8 @@ TIERS = ("auto", "fused", "assembled", "reference")
 FUSED_UNKNOWNS = 300
 #: A step has hardly more unknowns than this for each coordinate and constraint.
 _FEW = 12
+#: Where nobody says how long the first step is, and nothing of the start does, it is this part of the time span.
+_FIRST = 1e-6
 #: More steps than this cannot be counted exactly.
 _MOST_STEPS = 2**52
 
@@ -57,6 +59,8 @@ class Plan:
     tier: str = "auto"
     store: str | Sequence[str] | None = None
     compress: bool = False
+    #: Nobody said how long the first step is: h is where to begin to look for that.
+    automatic: bool = False
 
     @classmethod
     def of(
@@ -90,20 +94,24 @@ class Plan:
             scaling = problem.scaling
         if scaling is not None:
             chosen = chosen.scaled(scaling)
-        step, begin = positive("h", h), number("t0", 0.0 if t0 is None else t0)
+        begin, end = number("t0", 0.0 if t0 is None else t0), number("t_end", t_end)
+        control = options.get("control")
+        automatic = h is None and isinstance(control, StepControl) and control.estimates
+        step = _FIRST * abs(end - begin) or 1.0 if automatic else positive("h", h)
         changes = {} if parameters is None else parameters
         if not isinstance(changes, Mapping):
             raise InputError(f"parameters must map names to values, got {changes!r}")
         if problem is not None:
             changes = {**problem.parameters, **changes}
-        return cls(model, chosen, step, number("t_end", t_end), begin, given, dict(changes), problem, **options)
+        options["automatic"] = automatic
+        return cls(model, chosen, step, end, begin, given, dict(changes), problem, **options)
 
     def __post_init__(self) -> None:
         if self.t_end <= self.t0:
             raise InputError(f"t_end must lie after t0 = {self.t0:g}, got {self.t_end:g}")
-        if (self.t_end - self.t0) / self.h > _MOST_STEPS:
+        if self.control is None and (self.t_end - self.t0) / self.h > _MOST_STEPS:
             raise InputError(f"h = {self.h:g} is too small for a run from {self.t0:g} to {self.t_end:g}")
-        if self.t0 + self.h == self.t0 or self.t_end - self.h == self.t_end:
+        if self.t0 + self.h == self.t0 or (self.control is None and self.t_end - self.h == self.t_end):
             raise InputError(
                 f"h = {self.h:g} is smaller than the last digit of the times from {self.t0:g} to {self.t_end:g}: "
                 "begin at t0 = 0, or take larger steps"
@@ -117,10 +125,12 @@ class Plan:
             raise InputError(f"every must be a whole number of at least 1 (and at most 2**52), got {every!r}")
         if not isinstance(self.tier, str) or self.tier not in TIERS:
             raise InputError(f"unknown tier '{self.tier}'{suggestion(str(self.tier), TIERS)}")
-        if self.tier in ("auto", "assembled"):
-            object.__setattr__(self, "tier", _tier(self.model, self.scheme, self.tier))
         if self.control is not None and not isinstance(self.control, StepControl):
             raise InputError(f"control must be a livens.StepControl, got {self.control!r}")
+        if self.tier in ("auto", "assembled"):
+            estimated = self.control is not None and self.control.estimates
+            fused = self.tier == "auto" and estimated  # the only tier that estimates errors
+            object.__setattr__(self, "tier", "fused" if fused else _tier(self.model, self.scheme, self.tier))
         if self.control is not None:
             self.control.check(self.scheme, self.tier)
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from livens.engine.compiled import CompiledStep
-from livens.engine.loop import Policy, flow
+from livens.engine.loop import Policy
+from livens.engine.step_size import flow
 from livens.engine.steps import Carry, Stepper
 from livens.errors import InputError, IntegrationError
 from livens.expressions.numbers import number, positive

@@ -170,7 +170,7 @@ class Run:
                 if steps.trouble is not None:
                     raise self._failure(steps.trouble)
                 if self._too_many_steps():
-                    raise self._exhausted()
+                    return self._exhausted()
                 if interrupt.seen and not march.over(self._carry):
                     raise self._interruption()
                 if not march.over(self._carry):
@@ -238,7 +238,7 @@ class Run:
         repivots, reference_steps = self._before
         statistics.repivots = repivots + cost.repivots
         statistics.reference_steps = reference_steps + cost.reference_steps
-        statistics.rejected = cost.rejected
+        statistics.rejected, statistics.unsolved = cost.rejected, cost.unsolved
         self._carry = steps.carry
 
     # -- ending -------------------------------------------------------------------------------------------------------
@@ -303,10 +303,10 @@ class Run:
         control, march = self._plan.control, self._march
         return control is not None and 0 < control.most_steps <= march.step and not march.over(self._carry)
 
-    def _exhausted(self) -> IntegrationError:
+    def _exhausted(self) -> Result:
         step, t = self._march.step, self._carry.t
         message = f"the run took {step} steps, the most it was allowed, and got to t = {t:.9g}"
-        return IntegrationError(message, self._finished("failed", message))
+        return self._finished("interrupted", message)
 
     def _interruption(self) -> Interrupted:
         message = f"stopped by the user at t = {self._carry.t:.9g}"
@@ -315,8 +315,10 @@ class Run:
 
 def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
     """A tier for the run, with a pivot order that suits its first step."""
-    control = plan.control.of(plan.scheme, plan.h) if plan.control else None
-    order = None
+    control, order = None, None
+    if plan.control:
+        estimate = compiled.flat.error if plan.control.estimates else None
+        control = plan.control.of(estimate, plan.h, plan.t_end - plan.t0)
     if plan.tier == "fused" and compiled.flat.size:
         c = step_constants(plan.h, plan.t0, plan.k)
         typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())

@@ -20,6 +20,7 @@ from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.control import StepControl
 from livens.run.events import Event, given_again, names_of
+from livens.run.first_step import first_step
 from livens.run.plan import Plan
 from livens.run.run import Run
 from livens.schemes.base import Scheme
@@ -60,7 +61,8 @@ def simulate(
     :param p0: initial momenta, of a model that is written in them.
     :param x0, y0: initial states, and algebraic variables, of a first-order model.
     :param scheme: name of a scheme, see `livens.schemes.all`.
-    :param h: step size, honoured exactly; if it does not divide the time span, the last step is shorter.
+    :param h: step size, honoured exactly; if it does not divide the time span, the last step is shorter. With a
+        `control` that has a tolerance it is the first step, and need not be given.
     :param parameters: values that replace the model's own, by name; those of elements and bodies are called
         ``door.mass``. Changing them or h compiles nothing.
     :param every: store every step whose number this divides (and the last one always).
@@ -129,6 +131,8 @@ def execute(
     """Do what a plan says; `begun` is when getting ready began."""
     begun = time.perf_counter() if begun is None else begun
     compiled, initial = compile_and_start(plan)
+    if plan.automatic:
+        plan = dataclasses.replace(plan, h=first_step(plan, compiled, initial))
     facts, rows = plan.facts(compiled), plan.rows or _ROWS
     facts.events = names_of(events)
     facts.made = lambda: provenance(plan)  # type: ignore[assignment]  # it takes longer than a short run

@@ -59,7 +59,9 @@ class LobattoPair(Scheme):
     def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
         x, y = self.pair.first, self.pair.second
         relations = Relations(x.A, y.A, x.b, x.c, constant_momentum_map(model))
-        return ElementEquations(model, _PairStages(relations, constrained=bool(model.m)), tuple(dropped))
+        recipe = _PairStages(relations, constrained=bool(model.m))
+        recipe.estimate_order = self.estimate_order
+        return ElementEquations(model, recipe, tuple(dropped))
 
 
 class _PairStages(PartitionedStages):

@@ -54,8 +54,10 @@ class Murua(Scheme):
         self.estimate_order = s
 
     def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
-        recipe = _GGLStages if self.stabilised else _MuruaStages
-        return ElementEquations(model, recipe(self.coefficients, constant_momentum_map(model)), tuple(dropped))
+        kind = _GGLStages if self.stabilised else _MuruaStages
+        recipe = kind(self.coefficients, constant_momentum_map(model))
+        recipe.estimate_order = self.estimate_order
+        return ElementEquations(model, recipe, tuple(dropped))
 
 
 class MuruaGGL(Murua):

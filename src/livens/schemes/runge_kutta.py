@@ -10,6 +10,7 @@ import numpy as np
 from livens import tableaus
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.element_equations import ElementEquations
+from livens.schemes.recipes.filtered_estimate import estimate_order
 from livens.schemes.recipes.partitioned import PartitionedStages, StagesOnConstraints, constant_momentum_map
 from livens.schemes.recipes.relations import Relations
 from livens.schemes.recipes.stages import stage_equations
@@ -38,7 +39,7 @@ class RungeKutta(Scheme):
             self.tableau.symplectic,
             self.tableau.symmetric,
         )
-        self.estimate_order = self._estimate_order()
+        self.estimate_order = estimate_order(self.tableau)
         self.conserves = ("quadratic_invariants", "momentum_maps") if self.symplectic else ()
         if self.for_constraints:
             self.conserves = (*self.conserves, "constraint")
@@ -53,18 +54,14 @@ class RungeKutta(Scheme):
         """The matrix A of the tableau is regular, so that stages follow from slopes and slopes from stages."""
         return bool(np.linalg.matrix_rank(self.tableau.A) == self.tableau.s)
 
-    def _estimate_order(self) -> int:
-        """The order of the quadrature with one more slope, less where the first stage or its slope is less accurate."""
-        s, first_row = self.tableau.s, self.tableau.A[0].any()
-        return min(s, self.tableau.C + 1 if self.tableau.c[0] == 0 else s) if first_row else s - 1
-
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         if "elements" not in model.forms:
-            return stage_equations(model, self.tableau)
+            return stage_equations(model.without(dropped), self.tableau)
         T = self.tableau
         relations = Relations(T.A, T.A, T.b, T.c, constant_momentum_map(model))
-        recipe = StagesOnConstraints if model.m else PartitionedStages
-        return ElementEquations(model, recipe(relations), tuple(dropped))
+        recipe = (StagesOnConstraints if model.m else PartitionedStages)(relations)
+        recipe.estimate_order = self.estimate_order
+        return ElementEquations(model, recipe, tuple(dropped))
 
     def missing(self, model: Any) -> list[str]:
         found = super().missing(model)

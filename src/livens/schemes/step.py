@@ -56,6 +56,26 @@ def table_digest(table: np.ndarray) -> str:
 
 
 @dataclass(frozen=True, eq=False)
+class ErrorEstimate:
+    """What a scheme thinks of the error of a step, as expressions of its unknowns, state and constants.
+
+    With a `matrix` the errors are the solution of ``matrix errors' = errors``. They are taken times h to the `powers`,
+    and compared with `sizes`.
+    """
+
+    errors: Any
+    sizes: Any
+    order: int  # errors times powers of h are of size h to this plus one
+    names: tuple[str, ...]  # of the variables
+    matrix: Any = None
+    powers: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return int(self.errors.numel())
+
+
+@dataclass(frozen=True, eq=False)
 class FlatEquations(StepEquations):
     """``residual(x; z, c) = 0`` for the unknowns x of a step that starts from the state z.
 
@@ -76,8 +96,9 @@ class FlatEquations(StepEquations):
     layout: Layout  # the parts of the state
     noise: ca.Function | None = None  # as `roundoff`, if that is known from the parts; else it is derived
     inside: Any = None  # (theta, state at t + theta h) if the scheme has a formula within the step
-    error: Any = None  # (estimated errors, what they are measured against) if the scheme estimates its own
+    error: ErrorEstimate | None = None  # if the scheme estimates its own
     turn: Any = None  # (values, rows, columns) of a matrix: a correction is this times the Newton system's solution
+    carried: Any = None  # (ratio, unknowns of a next step that is this many times as long), expressions of x, z, c
     onward: Any = None  # a linear function of x: what of the next step's unknowns follows from those of this one
 
     def __post_init__(self) -> None:

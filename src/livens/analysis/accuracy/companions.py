@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from livens.errors import InputError, IntegrationError
 from livens.models.model import Model
 from livens.results.dense import through_rows
 from livens.results.result import Result
-from livens.run.control import StepControl
+from livens.run.control import PerVariable, StepControl
 from livens.run.plan import Plan
 from livens.run.simulate import execute
 from livens.schemes.base import Scheme
@@ -149,14 +150,22 @@ class Family:
 
 def _controlled(control: dict[str, Any], scheme: Scheme, factor: float) -> StepControl:
     """A control that leads to steps `factor` times as long: what is estimated grows as h^(k+1)."""
-    old = StepControl(**control)
+    old, change = StepControl(**control), factor ** (scheme.estimate_order + 1)
     return dataclasses.replace(
         old,
-        tolerance=old.tolerance * factor ** (scheme.estimate_order + 1),
-        smallest=old.smallest * min(factor, 1.0),
+        tolerance=_times(old.tolerance, change),
+        absolute=None if old.absolute is None else _times(old.absolute, change),
+        smallest=None if old.smallest is None else old.smallest * min(factor, 1.0),
         largest=old.largest * factor,
         most_steps=0,
     )
+
+
+def _times(given: PerVariable, factor: float) -> PerVariable:
+    """Tolerances, all of them times a factor."""
+    if isinstance(given, Mapping):
+        return {name: value * factor for name, value in given.items()}
+    return tuple(value * factor for value in given) if isinstance(given, Sequence) else given * factor
 
 
 @dataclass(frozen=True)

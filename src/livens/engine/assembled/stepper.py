@@ -13,8 +13,9 @@ from livens.engine.assembled.fronts import Fronts
 from livens.engine.assembled.loop import BOOK, CHORDS, Parts, Room
 from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
 from livens.engine.assembled.solver import AssembledSolver
-from livens.engine.loop import NO_CONTROL, SAFETY, WORTH_CHANGING, Control, Policy
+from livens.engine.loop import Policy
 from livens.engine.newton import DONE
+from livens.engine.step_size import NO_CONTROL, Control, next_size
 from livens.engine.steps import Carry, Cost, Steps, Trouble, finite
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class AssembledStepper:
         times = [carry.t]
         trouble, reached, done = None, False, 0
         while done < steps and trouble is None and not reached:
-            found = self._controlled_step(w, done, times[-1], policy, going[0])
+            found = self._controlled_step(w, done, times[-1], policy, going)
             if isinstance(found, Trouble):
                 trouble = found
                 break
@@ -191,18 +192,17 @@ class AssembledStepper:
             if t is not None:
                 times.append(t)
                 done += 1
-        self.cost.rejected = int(going[0]["failures"])
+        self.cost.rejected, self.cost.unsolved = int(going[0]["failures"]), int(going[0]["unsolved"])
         t = np.array(times[1:])
         return self._steps(carry, w, done, t, np.diff(times), trouble, reached)
 
     def _controlled_step(
-        self, w: Room, s: int, t: float, policy: Policy, going: Any
+        self, w: Room, s: int, t: float, policy: Policy, going: np.ndarray
     ) -> Trouble | tuple[float | None, bool]:
         """Step s with the largest size that succeeds: its end, unless there is none, and whether it is the last."""
-        control = self._control
-        estimated = bool(control.absolute or control.relative)
+        control, now = self._control, going[0]
         while True:
-            h = min(float(going["size"]), control.largest)
+            h = min(float(now["size"]), control.largest)
             if not h >= control.smallest:
                 what = f"no step of at least {control.smallest:g} succeeded"
                 self._solver.memory = w.M[s]
@@ -213,20 +213,17 @@ class AssembledStepper:
                     return None, True
                 h = policy.t_end - t
             w.c[0], w.c[1] = h, t
-            norm = self._attempt(w, s, estimated)
-            if norm is not None and norm <= 1.0:
+            if self._attempt(w, s):
                 break
-            going["since_failure"], going["equal"] = 0.0, 0.0
-            going["failures"] += 1.0
-            factor = control.decrease
-            if norm is not None and norm < np.inf:
-                factor = max(0.1, min(control.decrease, SAFETY * norm ** (-1.0 / (control.order + 1.0))))
-            going["size"] = h * factor
-        self._after(going, h, norm, final, estimated)
+            now["since_failure"], now["equal"] = 0.0, 0.0
+            now["failures"] += 1.0
+            now["unsolved"] += 1.0
+            now["size"] = h * control.decrease
+        next_size(control, going, h, 0.0, final)
         return (policy.t_end if final else t + h), final
 
-    def _attempt(self, w: Room, s: int, estimated: bool) -> float | None:
-        """Solve step s with the size in c: its estimated error in units of what is tolerated, None if it failed."""
+    def _attempt(self, w: Room, s: int) -> bool:
+        """Solve step s with the size in c, if it can be solved."""
         smooth = loop.start_step(self._parts, s, w)
         x, z = w.X[s + RING], w.Z[s]
         status = None
@@ -237,25 +234,5 @@ class AssembledStepper:
             status, count = self._solve(w, s, guess)
         if status == DONE:
             loop.finish_step(self._parts, s, count, w)
-        elif self._refused(w, s) is not None:
-            return None
-        if not estimated or self._pieces.error is None:
-            return 0.0
-        error, size = self._pieces.error(x, z, w.c)
-        return float(np.max(np.abs(error) / (self._control.absolute + self._control.relative * size), initial=0.0))
-
-    def _after(self, going: Any, h: float, norm: float, final: bool, estimated: bool) -> None:
-        """What a good step says about the next one."""
-        control = self._control
-        going["since_failure"] += 1.0
-        going["equal"] = going["equal"] + 1.0 if h == going["last"] else 1.0
-        going["last"] = h
-        factor = control.increase
-        if estimated:
-            factor = min(control.increase, SAFETY * max(norm, 1e-10) ** (-1.0 / (control.order + 1.0)))
-        if final:
-            return
-        if going["since_failure"] >= control.patience and factor >= WORTH_CHANGING:
-            going["size"], going["since_failure"] = min(control.largest, h * factor), 0.0
-        elif estimated and factor < 1.0:
-            going["size"] = h * factor
+            return True
+        return self._refused(w, s) is None

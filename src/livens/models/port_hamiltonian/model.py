@@ -259,7 +259,11 @@ class PortHamiltonian(DescriptorModel):
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
         only(given, ("x0",), "port-Hamiltonian system")
         x = vector("x0", given.get("x0"), self.states, "state")
-        return InitialState(t0, {"x": start_values(self, x, t0, k, project=project)})
+        x = start_values(self, x, t0, k, project=project)
+        # multipliers that only rates of the equations determine cannot be chosen: they are computed
+        pencil = self.pencil
+        chosen = [j for j in range(self.n) if j not in pencil.algebraic or pencil.indices[j] == 1]
+        return InitialState(t0, {"x": self.consistent(x, chosen, k, t0, project)})
 
     def __repr__(self) -> str:
         ports = f"port{'' if self.m == 1 else 's'} {' '.join(self.ports)}" if self.m else "no ports"

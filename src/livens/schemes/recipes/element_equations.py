@@ -18,7 +18,7 @@ from livens.models.system import System
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Reduction, State
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.recipes.turning import unit_multiplier
-from livens.schemes.step import FlatEquations, StepEquations, table_digest
+from livens.schemes.step import ErrorEstimate, FlatEquations, StepEquations, table_digest
 
 
 class ShareKernel:
@@ -248,7 +248,12 @@ class ElementEquations(StepEquations):
         error = self.scheme.estimate(old, unknown, h)
         if error is None:
             return None
-        return error, ca.fmax(ca.fabs(old.q), ca.fabs(self.scheme.end(old, unknown, h)[0]))
+        return ErrorEstimate(
+            errors=error,
+            sizes=ca.fmax(ca.fabs(old.q), ca.fabs(self.scheme.end(old, unknown, h)[0])),
+            order=self.scheme.estimate_order,
+            names=self.system.coordinates,
+        )
 
     def _onward(self, unknown: Any) -> Any:
         weights = self.scheme.onward

@@ -41,7 +41,6 @@ def element_pieces(equations: ElementEquations) -> Pieces:
         body=body,
         guess=guess,
         inside=_inside(equations),
-        error=_error(equations),
     )
 
 
@@ -219,19 +218,3 @@ def _inside(equations: ElementEquations) -> Any:
         return dict(zip(("q", "v"), (value.ravel() for value in values), strict=True))
 
     return inside
-
-
-def _error(equations: ElementEquations) -> Any:
-    x, old, h = _one_coordinate(equations)
-    unknown = named(equations.scheme, x, 1, 0)
-    found = equations.scheme.estimate(old, unknown, h)
-    if found is None:
-        return None
-    size = ca.fmax(ca.fabs(old.q), ca.fabs(equations.scheme.end(old, unknown, h)[0]))
-    function = ca.Function("error", [x, old.q, old.v, old.p, h], [ca.densify(found), ca.densify(size)])
-
-    def error(x: np.ndarray, z: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        values = mapped(function, equations.system.n, *_columns(equations, x, z), float(c[0]))
-        return values[0].ravel(), values[1].ravel()
-
-    return error

@@ -165,8 +165,6 @@ class Pieces:
     memory: Layout = field(default_factory=Layout)
     #: Positions and velocities within a step, ``(x, z, c, theta) -> {name: values}``, if the scheme has a formula.
     inside: Callable[[np.ndarray, np.ndarray, np.ndarray, float], dict[str, np.ndarray]] | None = None
-    #: Estimated errors of a step and what they are measured against, ``(x, z, c) -> two arrays``, if it has them.
-    error: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
 
     @property
     def size(self) -> int:

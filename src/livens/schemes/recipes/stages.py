@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from livens.models.descriptor import DescriptorModel
+from livens.schemes.recipes.filtered_estimate import filtered_estimate
 from livens.schemes.step import FlatEquations
 from livens.schemes.tableaus import Tableau
 from livens.schemes.tableaus.polynomials import Interpolant
@@ -18,41 +19,85 @@ def stage_equations(model: DescriptorModel, tableau: Tableau) -> FlatEquations:
 
     ``X_i = x0 + h sum_j a_ij X'_j``, ``residual(t_i, X_i, X'_i) = 0``, ``x1 = x0 + h sum_i b_i X'_i``. No mass and no E
     is ever inverted. Energies supplied and dissipated are summed with the weights of the method.
+
+    Algebraic variables are never integrated: with a method whose last stage is not the end of the step, that would
+    carry an error of y0 on for ever, ``y1 = R(inf) y0 + ...``. At the end of such a step they are solved for if the
+    algebraic equations there determine them, and else taken from the polynomial through the stages.
     """
     d, layout, s = model.descriptor, model.layout, tableau.s
     n = int(d.x.numel())
-    x, z, c = ca.SX.sym("x", s * n), ca.SX.sym("z", layout.size), ca.SX.sym("c", 2 + model.parameter_count)
+    solved = _solved_at_the_end(model, tableau)
+    x = ca.SX.sym("x", s * n + len(solved))
+    z, c = ca.SX.sym("z", layout.size), ca.SX.sym("c", 2 + model.parameter_count)
     h, t, k = c[0], c[1], c[2:]
     x0 = z[:n]
     slopes = [x[i * n : (i + 1) * n] for i in range(s)]
     terms = ca.Function("stage", [d.x, d.xdot, d.t, d.k], [d.residual, d.supplied, d.dissipated])
-    rows, work = [], [ca.SX(0), ca.SX(0)]
+    states, rows, work = [], [], [ca.SX(0), ca.SX(0)]
     for i in range(s):
         state = x0 + h * sum((tableau.A[i, j] * slopes[j] for j in range(s) if tableau.A[i, j]), ca.SX(n, 1))
         residual, supplied, dissipated = terms(state, slopes[i], t + tableau.c[i] * h, k)
+        states.append(state)
         rows.append(ca.densify(residual))
         work[0] += h * tableau.b[i] * supplied
         work[1] += h * tableau.b[i] * dissipated
-    residual = ca.vertcat(*rows)
     end = x0 + h * sum((tableau.b[i] * slopes[i] for i in range(s)), ca.SX(n, 1))
-    if d.stored is not None:
-        end = ca.vertcat(end, z[n] + work[0], z[n + 1] + work[1])
-    theta, first = ca.SX.sym("theta"), _first_slope(model, x0, t, k)
+    ends = _algebraic_from_stages(model, tableau, ca.SX(1), states, end)
+    first = _first_slope(model, x0, t, k)
+    guess = [ca.SX.zeros(s * n) if first is None else ca.densify(ca.repmat(first, s, 1))]
+    row_names = [f"equation {i} of stage {j + 1}" for j in range(s) for i in range(n)]
+    if solved:
+        ends = ca.SX(ca.densify(ends))
+        ends[solved] = x[s * n :]
+        at_end = terms(ends, ca.SX.zeros(n), t + h, k)[0]
+        rows.append(at_end[list(model.pencil.equations)])
+        guess.append(x0[solved])
+        row_names += [f"equation {i} at the end of the step" for i in model.pencil.equations]
+    theta = ca.SX.sym("theta")
     within = x0 + h * combined(integral_weights(tableau.c, theta), slopes)
+    if not tableau.stiffly_accurate:
+        within = _algebraic_from_stages(model, tableau, theta, states, within)
     parts = {name: within[layout[name]] for name in ("x", "y") if name in layout}
+    ratio = ca.SX.sym("ratio")
+    onward = [combined(lagrange_weights(tableau.c, 1 + node * ratio), slopes) for node in tableau.c]
+    beginning = x0
+    if not solved and not tableau.stiffly_accurate:
+        beginning = _algebraic_from_stages(model, tableau, ca.SX(0), states, x0)
+    state = ca.vertcat(ends, z[n] + work[0], z[n + 1] + work[1]) if d.stored is not None else ends
     return FlatEquations.of(
         x,
         z,
         c,
-        residual=residual,
-        end=ca.densify(end),
-        guess=ca.SX.zeros(s * n) if first is None else ca.densify(ca.repmat(first, s, 1)),
-        kinds=(n,) * s,
+        residual=ca.vertcat(*rows),
+        end=ca.densify(state),
+        guess=ca.densify(ca.vertcat(*guess)),
+        kinds=(n,) * s + ((len(solved),) if solved else ()),
         layout=layout,
-        row_names=tuple(f"equation {i} of stage {j + 1}" for j in range(s) for i in range(n)),
+        row_names=tuple(row_names),
         inside=(theta, parts),
-        error=_estimate(model, tableau, slopes, first, x0, end[:n], h),
+        carried=(ratio, ca.densify(ca.vertcat(*onward, x[s * n :]))),
+        error=filtered_estimate(model, tableau, slopes, beginning, ends, h, t, k),
     )
+
+
+def _solved_at_the_end(model: DescriptorModel, tableau: Tableau) -> list[int]:
+    """The algebraic variables that the equations at the end of the step are solved for."""
+    pencil = model.pencil
+    return [] if tableau.stiffly_accurate or not pencil.solvable else list(pencil.algebraic)
+
+
+def _algebraic_from_stages(model: DescriptorModel, tableau: Tableau, theta: Any, states: list[Any], x: Any) -> Any:
+    """The state x with its algebraic part on the polynomial through the stages, at ``t0 + theta h``."""
+    projector = model.pencil.projector
+    if tableau.stiffly_accurate or projector is None or not projector.any():
+        return x
+    through = combined(lagrange_weights(tableau.c, theta), states)
+    if np.count_nonzero(projector - np.diag(np.diag(projector))) == 0:
+        chosen = [int(j) for j in np.flatnonzero(np.diag(projector))]
+        found = ca.SX(ca.densify(x))
+        found[chosen] = through[chosen]
+        return found
+    return x + projector @ (through - x)
 
 
 def _first_slope(model: DescriptorModel, x0: Any, t: Any, k: Any) -> Any:
@@ -63,22 +108,6 @@ def _first_slope(model: DescriptorModel, x0: Any, t: Any, k: Any) -> Any:
         return None
     slope = ca.solve(E, -ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel())))
     return ca.Function("slope", [d.x, d.t, d.k], [slope])(x0, t, k)
-
-
-def _estimate(model: DescriptorModel, tableau: Tableau, slopes: list[Any], first: Any, x0: Any, x1: Any, h: Any) -> Any:
-    """The difference of the method to another one of order s on the same slopes and that at the beginning.
-
-    Where the latter is not known, or is that of the first stage anyway, the other method is of order s - 1. Variables
-    without a derivative in the equations, such as multipliers, are left out: they are not integrated.
-    """
-    if first is None and tableau.s == 1:
-        return None
-    new = first is not None and bool(tableau.A[0].any())
-    weights = estimate_weights(tableau.c, tableau.b, new)
-    error = h * combined(weights, [x0 if first is None else first, *slopes])
-    d = model.descriptor
-    moving = [j for j, column in enumerate(ca.horzsplit(ca.jacobian(d.residual, d.xdot))) if column.nnz()]
-    return error[moving], ca.fmax(ca.fabs(x0), ca.fabs(x1))[moving]
 
 
 def estimate_weights(c: np.ndarray, b: np.ndarray, new: bool) -> np.ndarray:

@@ -1,0 +1,51 @@
+"""How long the first step is, if nobody says."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.compiled import CompiledStep
+from livens.models.descriptor import DescriptorModel
+from livens.models.model import InitialState
+from livens.run.plan import Plan
+
+#: The first step is to change the state by about this much of itself.
+_PART = 0.01
+#: But it is not longer than this part of the time span.
+_LONGEST = 0.01
+
+
+def first_step(plan: Plan, compiled: CompiledStep, initial: InitialState) -> float:
+    """A size to begin with: ``0.01 |x| / |x'|``, both in units of what is tolerated (Hairer, Norsett, Wanner II.4).
+
+    It is on the safe side, as the first steps may grow freely. Where nothing moves, the plan's own is as good.
+    """
+    error = compiled.flat.error
+    if plan.control is None or error is None:
+        return plan.h
+    absolute, relative = plan.control.tolerances(error.names)
+    state, rate = _state_and_rate(plan, compiled, initial)
+    if state.size != absolute.size or not np.all(np.isfinite(rate)):
+        return plan.h
+    with np.errstate(all="ignore"):
+        allowed = absolute + relative * np.abs(state)
+        size, speed = (float(np.nanmax(np.abs(values) / allowed, initial=0.0)) for values in (state, rate))
+    span = plan.t_end - plan.t0
+    if not (np.isfinite(speed) and speed > 0):
+        return plan.h
+    # where the state is zero, what is tolerated stands for its size
+    return float(min(_PART * max(size, 1.0) / speed, _LONGEST * span, plan.control.largest))
+
+
+def _state_and_rate(plan: Plan, compiled: CompiledStep, initial: InitialState) -> tuple[np.ndarray, np.ndarray]:
+    model = compiled.model
+    if not isinstance(model, DescriptorModel):
+        return initial["q"], initial["v"]
+    d = model.descriptor
+    x = np.concatenate([initial[name] for name in ("x", "y") if name in initial.values])
+    still = ca.Function("still", [d.x, d.xdot, d.t, d.k], [d.residual, ca.jacobian(d.residual, d.xdot)])
+    residual, E = (np.array(value) for value in still(x, np.zeros(x.size), plan.t0, plan.k))
+    if not (np.all(np.isfinite(residual)) and np.all(np.isfinite(E))):
+        return x, np.full(x.size, np.nan)
+    return x, np.linalg.lstsq(E, -residual.ravel(), rcond=1e-12)[0]
