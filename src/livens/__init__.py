@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from livens import scenario as scenario
     from livens import schemes as schemes
     from livens.analysis import study as study
+    from livens.analysis.linearise import linearise as linearise
     from livens.errors import InputError as InputError
     from livens.errors import IntegrationError as IntegrationError
     from livens.errors import Interrupted as Interrupted
@@ -114,6 +115,7 @@ _HOMES = {
     "deg": "multibody.units",
     "ensemble": "run.ensemble",
     "hessian": "run.hessian",
+    "linearise": "analysis.linearise",
     "load": "results.hdf5_reader",
     "mm": "multibody.units",
     "prepare": "run.prepare",

@@ -130,16 +130,20 @@ class Differentiated:
 
 
 def tape_of(
-    plan: Plan, every: int | None = None, keep: bool = True, *, watched: bool = False
+    plan: Plan, every: int | np.ndarray | None = None, keep: bool = True, *, watched: bool = False
 ) -> tuple[CompiledStep, Tape, Departure]:
-    """Carry out a plan so that its derivatives can be taken; `watched` if it is known to stay within bounds."""
+    """Carry out a plan so that its derivatives can be taken; `watched` if it is known to stay within bounds.
+
+    The last state is observed, or one of `every` so many, or those with the numbers that are given.
+    """
     reason = why_not(plan, watched)
     if reason:
         raise InputError(reason)
     compiled, initial = compile_and_start(plan)
     departure = Departure(plan, compiled, initial)
     carry, stepper = Run.beginning(plan, compiled, initial)
-    return compiled, recorded(plan, compiled, carry, stepper, observed_numbers(plan, every), keep), departure
+    at = every if isinstance(every, np.ndarray) else observed_numbers(plan, every)
+    return compiled, recorded(plan, compiled, carry, stepper, at, keep), departure
 
 
 def why_not(plan: Plan, watched: bool = False) -> str:

@@ -92,26 +92,36 @@ def _listed(by: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def directions(model: Model, departure: Departure, names: Sequence[str]) -> dict[str, Shift]:
-    """A direction for every number that the names stand for."""
+    """A direction for every number that the names stand for: ``v0`` is all of it, ``v0[1]`` one entry."""
+    found = dict[str, Shift]()
+    for given in names:
+        name, _, entry = given.partition("[")
+        columns = _columns(model, departure, name, given)
+        if entry:
+            if given not in columns:
+                raise InputError(f"'{name}' has {len(columns)} entries, there is no '{given}'")
+            columns = {given: columns[given]}
+        found |= columns
+    return found
+
+
+def _columns(model: Model, departure: Departure, name: str, given: str) -> dict[str, Shift]:
     table, found = model.parameter_table, dict[str, Shift]()
     nothing = np.zeros(table.size)
-    for name in names:
-        if name in departure.names:
-            size = len(model.coordinates)
-            found |= {f"{name}[{i}]": Shift({name: np.eye(size)[i]}, nothing) for i in range(size)}
-        elif name == "h":
-            found["h"] = Shift({}, nothing, 1.0)
-        elif name in table.entries:
-            entry = table.entries[name]
-            size = int(np.prod(entry.shape, dtype=int))
-            for i in range(size):
-                dk = nothing.copy()
-                for place in entry.places:
-                    dk[place.start + i] = 1.0
-                found[name if entry.shape == () else f"{name}[{i}]"] = Shift({}, dk)
-        else:
-            known = [*table.entries, *departure.names, "h"]
-            raise InputError(f"there is no '{name}' to differentiate by{suggestion(name, known)}")
+    if name in departure.names:
+        size = len(model.coordinates)
+        return {f"{name}[{i}]": Shift({name: np.eye(size)[i]}, nothing) for i in range(size)}
+    if name == "h":
+        return {"h": Shift({}, nothing, 1.0)}
+    if name not in table.entries:
+        known = [*table.entries, *departure.names, "h"]
+        raise InputError(f"there is no '{given}' to differentiate by{suggestion(name, known)}")
+    entry = table.entries[name]
+    for i in range(int(np.prod(entry.shape, dtype=int))):
+        dk = nothing.copy()
+        for place in entry.places:
+            dk[place.start + i] = 1.0
+        found[name if entry.shape == () else f"{name}[{i}]"] = Shift({}, dk)
     return found
 
 

@@ -111,13 +111,13 @@ class Tape:
         """Derivatives of the observed states along directions: (observed, direction, entry)."""
         out = np.empty((len(self.at), *dz.shape))
         out[self.at == 0] = dz
-        for chunk, kept in self._forward(dz, dc):
+        for chunk, kept in self.directions_through(dz, dc):
             before = chunk.offset + chunk.first
             here = (self.at > before) & (self.at <= before + chunk.count)
             out[here] = kept[self.at[here] - before - 1]
         return out
 
-    def _forward(self, dz: np.ndarray, dc: np.ndarray) -> Iterator[tuple[Chunk, np.ndarray]]:
+    def directions_through(self, dz: np.ndarray, dc: np.ndarray) -> Iterator[tuple[Chunk, np.ndarray]]:
         """Every chunk, and the directions behind each of its steps."""
         c, d = self.c, np.ascontiguousarray(np.hstack([dz, dc]), dtype=float)
         dc, new = np.ascontiguousarray(dc, dtype=float), np.empty(dz.size + 1)
@@ -143,7 +143,7 @@ class Tape:
         The tangent is taken forth once to know it at the beginning of every chunk, and once more in each chunk.
         """
         starts = [dz]
-        for _, kept in self._forward(dz[None], dc[None]):
+        for _, kept in self.directions_through(dz[None], dc[None]):
             starts.append(kept[-1, 0].copy())
         nz, c = self.compiled.layout.size, self.c
         a, da, g, dg, left = np.zeros(nz), np.zeros(nz), np.zeros(c.size), np.zeros(c.size), len(self.at)
@@ -151,7 +151,7 @@ class Tape:
         for number, chunk in reversed(list(enumerate(self.chunks))):
             Z, X = self.steps_of(chunk)
             alone = replace(self, chunks=[replace(chunk, Z=Z, X=X)])
-            ((_, kept),) = alone._forward(starts[number][None], dc[None])
+            ((_, kept),) = alone.directions_through(starts[number][None], dc[None])
             D = np.ascontiguousarray(np.vstack([starts[number], kept[:-1, 0]]))
             order, todo, tried, limit = self._order(chunk), chunk.count, set[Order | None](), GROWTH_LIMIT
             where, at = (chunk.first, chunk.h, chunk.origin), self.at - chunk.offset
@@ -221,13 +221,19 @@ def recorded(plan: Plan, compiled: CompiledStep, carry: Carry, stepper: Stepper,
     done = 0
     for first, count, h, origin, stretch, offset in todo:
         chunk = Chunk(first, count, h, origin, carry, stepper.state(), stretch, offset)
-        taken = stepper.advance(carry, count, _policy(chunk), flow(h))
-        if taken.trouble is not None:
-            raise IntegrationError(f"the step from t = {taken.carry.t:.9g} failed: {taken.trouble.reason}")
-        if keep:
-            chunk.Z, chunk.X = np.vstack([carry.z, taken.Z[:-1]]), taken.X.copy()
+        carry, states = advanced(chunk, stepper, keep)
         here = (at > done) & (at <= done + count)
-        tape.states[here] = taken.Z[at[here] - done - 1]
+        tape.states[here] = states[at[here] - done - 1]
         tape.chunks.append(chunk)
-        carry, done = taken.carry, done + count
+        done += count
     return tape
+
+
+def advanced(chunk: Chunk, stepper: Stepper, keep: bool) -> tuple[Carry, np.ndarray]:
+    """Take the steps of a chunk, and keep with it what derivatives need: where it ends, and the states behind steps."""
+    taken = stepper.advance(chunk.carry, chunk.count, _policy(chunk), flow(chunk.h))
+    if taken.trouble is not None:
+        raise IntegrationError(f"the step from t = {taken.carry.t:.9g} failed: {taken.trouble.reason}")
+    if keep:
+        chunk.Z, chunk.X = np.vstack([chunk.carry.z, taken.Z[:-1]]), taken.X.copy()
+    return taken.carry, taken.Z
