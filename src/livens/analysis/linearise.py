@@ -183,14 +183,18 @@ def _of_descriptor(model: DescriptorModel, x: np.ndarray, k: np.ndarray, t: floa
 
 def _balanced(at: Any, x: np.ndarray, t: float, k: np.ndarray, find: bool, names: Any) -> np.ndarray:
     """The equilibrium: Newton's method with the shortest steps, which redundant constraints do not harm."""
-    for _ in range(60 if find else 0):
+    for _ in range(100 if find else 0):
         rest, slope = (np.array(ca.densify(part)) for part in at(x, t, k)[:2])
         if not (np.isfinite(rest).all() and np.isfinite(slope).all()):
             raise InputError("the forces cannot be evaluated near the place that was given: no equilibrium was found")
         step = np.linalg.lstsq(slope, rest.ravel(), rcond=1e-13)[0]
-        x = x - step
-        if np.abs(step).max(initial=0.0) <= 1e-14 * (1 + np.abs(x).max(initial=0.0)):
+        # from afar a whole step may lead away
+        tried = (x - 0.5**i * step for i in range(12))
+        better = (new for new in tried if np.linalg.norm(np.array(at(new, t, k)[0])) < np.linalg.norm(rest))
+        new = next(better, None)
+        if new is None:
             break
+        x = new
     rest, sizes = np.array(at(x, t, k)[0]).ravel(), np.array(at(x, t, k)[2]).ravel()
     size = 1.0 + sizes.max(initial=0.0)
     if not np.abs(rest).max(initial=0.0) <= _BALANCED * size:

@@ -19,6 +19,7 @@ from livens.analysis.study.order import Fit, fit_order
 from livens.analysis.study.stability import Lyapunov, PeriodicOrbit, lyapunov, periodic_orbit
 from livens.analysis.study.sweep import Sweep, sweep
 from livens.analysis.study.table import write_table
+from livens.analysis.study.uncertainty import Uncertainty, uncertainty
 
 __all__ = [
     "Comparison",
@@ -30,6 +31,7 @@ __all__ = [
     "ParameterFit",
     "PeriodicOrbit",
     "Sweep",
+    "Uncertainty",
     "compare",
     "converge",
     "fit",
@@ -42,6 +44,7 @@ __all__ = [
     "sweep",
     "symplecticity_defect",
     "to_accuracy",
+    "uncertainty",
     "work_precision",
     "write_table",
 ]

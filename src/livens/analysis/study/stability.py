@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import scipy.linalg
 
 from livens.analysis.study.unknowns import prepared
+from livens.engine.compiled import CompiledStep
+from livens.engine.steps import Carry
 from livens.errors import InputError, IntegrationError
 from livens.expressions.numbers import positive, whole_number
-from livens.models.model import Model
+from livens.models.model import InitialState, Model
 from livens.models.problem import Problem
+from livens.models.summed import dynamics
+from livens.models.system import System
 from livens.run.departure import Departure, Shift
 from livens.run.gradient import plan_of, tape_of, why_not
 from livens.run.plan import Plan
@@ -131,18 +137,37 @@ def lyapunov(
     carry, stepper = Run.beginning(plan, compiled, initial)
     growth = np.empty((len(blocks), wanted))
     dc = np.zeros((wanted, 2 + plan.k.size))
+    held = _held(compiled.model)
     with Progress("lyapunov", len(blocks), progress, unit="blocks") as bar:
         for number, (first, size) in enumerate(blocks):
             chunk = Chunk(first, size, plan.h, plan.t0, carry, stepper.state())
             carry = advanced(chunk, stepper, keep=True)[0]
             tape = Tape(compiled, plan.k, size, stepper, [chunk])
             ((_, kept),) = tape.directions_through(d, dc)
-            d = kept[-1]
+            d = _on_constraints(plan, compiled, carry, kept[-1], columns) if held else kept[-1]
             R = np.linalg.qr(d[:, columns].T, mode="r")
             growth[number] = np.log(np.abs(np.diag(R)))
             d = np.linalg.solve(R.T, d)
             bar.update(number + 1)
     return _averaged(plan, blocks, growth, 1 - share)
+
+
+def _held(model: Model) -> bool:
+    """Whether there are constraints, and they stay where they are."""
+    return isinstance(model, System) and model.m > 0 and not ca.depends_on(dynamics(model).g, dynamics(model).t)
+
+
+def _on_constraints(
+    plan: Plan, compiled: CompiledStep, carry: Carry, d: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """Deviations along the constraints: what lies beside them does not decay and would hide those that do."""
+    layout = compiled.layout
+    values = {name: carry.z[layout[name]] for name in ("q", "v", "p")}
+    there = dataclasses.replace(plan, start={"q0": values["q"], "v0": values["v"]})
+    departure = Departure(there, compiled, InitialState(plan.t0, values))
+    n = len(columns) // 2
+    nothing = np.zeros(plan.k.size)
+    return np.array([departure.forth(Shift({"q0": x[:n], "v0": x[n:]}, nothing)) for x in d[:, columns]])
 
 
 def _averaged(plan: Plan, blocks: list[tuple[int, int]], growth: np.ndarray, settle: float) -> Lyapunov:
