@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from livens import scenario as scenario
     from livens import schemes as schemes
     from livens.analysis import study as study
+    from livens.analysis.linearise import linearise as linearise
     from livens.errors import InputError as InputError
     from livens.errors import IntegrationError as IntegrationError
     from livens.errors import Interrupted as Interrupted
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from livens.run.ensemble import ensemble as ensemble
     from livens.run.events import Event as Event
     from livens.run.gradient import value_and_gradient as value_and_gradient
+    from livens.run.hessian import hessian as hessian
     from livens.run.prepare import prepare as prepare
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
@@ -112,6 +114,8 @@ _HOMES = {
     "WriteError": "errors",
     "deg": "multibody.units",
     "ensemble": "run.ensemble",
+    "hessian": "run.hessian",
+    "linearise": "analysis.linearise",
     "load": "results.hdf5_reader",
     "mm": "multibody.units",
     "prepare": "run.prepare",
@@ -145,12 +149,14 @@ ACCESSORS = {
     "accuracy": "analysis.accuracy",
     "named": "analysis.named",
     "animate": "viewer",
+    "jvp": "run.sensitivity",
     "observe": "analysis.observables",
     "plot": "plot",
     "problem": "scenario.saved",
     "scene": "scenario.saved",
     "system": "scenario.saved",
     "view": "viewer",
+    "vjp": "run.sensitivity",
 }
 
 #: The same for a `Multibody`.

@@ -13,7 +13,8 @@ from livens.bench.ours import Best
 from livens.bench.report import Goal, Line, Report
 from livens.engine.compiled import compiled_step
 from livens.engine.jit import jit
-from livens.engine.loop import Policy, flow
+from livens.engine.loop import Policy
+from livens.engine.step_size import flow
 from livens.engine.steps import Carry
 from livens.problems import load
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ from livens.engine.compiled import CompiledStep
 from livens.engine.correction import first_kernel, further_kernel
 from livens.engine.factors import Order
 from livens.engine.kernels import end_kernel, floor_kernel, guess_kernel
-from livens.engine.lanes import LaneKernels, Lanes
+from livens.engine.lanes import Histograms, Kept, LaneKernels, Lanes, Times
 from livens.engine.loop import Policy
 from livens.engine.native import Code
 from livens.engine.newton import PAST
@@ -30,6 +30,8 @@ from livens.engine.watch import first_kernel as first_watch_kernel
 _CHUNK_BYTES = 400_000
 #: Steps of up to this many instructions go in sixteen lanes, which hide latencies; longer ones would spill registers.
 _SHORT = 1000
+#: A call of the compiled loop takes groups of about this many steps: a tenth of a second, or a few.
+_GROUP_STEPS = 200_000
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class Schedule:
             return np.append(t, self.t0 + self.steps * self.h + self.rest)
         return np.append(t, self.t0 + self.steps * self.h) if self.steps % self.every else t
 
+    @property
+    def compiled(self) -> Times:
+        """The same for the compiled loop."""
+        return Times(self.h, self.t0, self.steps, self.rest, self.every, self.rows)
+
 
 @dataclass
 class Outcome:
@@ -69,8 +76,22 @@ class Outcome:
     sums: np.ndarray
     lowest: np.ndarray
     highest: np.ndarray
+    counts: np.ndarray  # of the histograms: (member, histogram, bin)
     reasons: dict[int, str] = field(default_factory=dict)  # of members that failed
     left: int = 0  # how often a trajectory went on by itself for a while
+
+
+ARRAYS = ("states", "corrections", "steps", "first", "largest", "sums", "lowest", "highest", "counts")
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Equally spaced edges for one of the reduced columns."""
+
+    column: int
+    low: float
+    high: float
+    count: int
 
 
 def width_of(compiled: CompiledStep) -> int:
@@ -101,57 +122,98 @@ class Batch:
         self._codes = codes  # the addresses are good as long as these live
         self._kernels = LaneKernels(*(codes[name].address if name in codes else 0 for name in LaneKernels._fields))
 
-    def run(self, z: np.ndarray, k: np.ndarray, schedule: Schedule, threads: int = 1) -> Outcome:
-        """Take all members from their states z, with their parameters k, through the schedule."""
-        members, m = len(z), self.watched
-        outcome = Outcome(
-            states=np.full((members, schedule.rows, len(schedule.columns)), np.nan),
-            corrections=np.zeros(members, dtype=np.int64),
-            steps=np.zeros(members, dtype=np.int64),
-            first=np.zeros((members, m.columns)),
-            largest=np.zeros((members, 5 + 2 * len(m.sizes))),
-            sums=np.zeros((members, m.reduced)),
-            lowest=np.full((members, m.reduced), np.inf),
-            highest=np.full((members, m.reduced), -np.inf),
-        )
-        groups = [np.arange(i, min(i + self.width, members)) for i in range(0, members, self.width)]
-        lock = threading.Lock()
-
-        def one(group: np.ndarray) -> None:
-            _Group(self, group, z, k, schedule, outcome, lock).run()
-
-        if threads == 1 or len(groups) == 1:
-            for group in groups:
-                one(group)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(one, groups))
-        return outcome
-
-
-class _Group:
-    """The trajectories that share their lanes."""
-
-    def __init__(
+    def run(
         self,
-        batch: Batch,
-        group: np.ndarray,
         z: np.ndarray,
         k: np.ndarray,
         schedule: Schedule,
-        outcome: Outcome,
-        lock: threading.Lock,
-    ) -> None:
-        self._batch, self._schedule, self._outcome, self._lock = batch, schedule, outcome, lock
-        width, n, nz = batch.width, batch.compiled.flat.size, z.shape[1]
+        threads: int = 1,
+        bins: Sequence[Bins] = (),
+        told: Callable[[int], None] | None = None,
+    ) -> Outcome:
+        """Take all members from their states z, with their parameters k, through the schedule.
+
+        `told` is called with how many members are done, from time to time.
+        """
+        members, at = len(z), self.watched.places
+        kept = Kept(
+            states=np.full((members, schedule.rows, len(schedule.columns)), np.nan),
+            corrections=np.zeros(members, dtype=np.int64),
+            steps=np.zeros(members, dtype=np.int64),
+            seen=np.zeros((members, at.rows)),
+            histograms=Histograms(
+                columns=np.array([at.now + one.column for one in bins], dtype=np.int64),
+                low=np.array([one.low for one in bins], dtype=float),
+                scale=np.array([one.count / (one.high - one.low) for one in bins], dtype=float),
+                bins=np.array([one.count for one in bins], dtype=np.int64),
+                counts=np.zeros((members, len(bins), 2 + max((one.count for one in bins), default=-2)), dtype=np.int64),
+            ),
+        )
+        kept.seen[:, at.lowest : at.highest], kept.seen[:, at.highest : at.now] = np.inf, -np.inf
+        job = _Job(np.ascontiguousarray(z), np.ascontiguousarray(k), schedule, kept)
+        groups = -(-members // self.width)
+        # few calls, and none so long that nobody hears of it
+        size = max(1, min(-(-groups // threads), _GROUP_STEPS // max(1, schedule.steps)))
+        spans = [(first, min(first + size, groups)) for first in range(0, groups, size)]
+        workers = threading.local()
+        done = 0
+
+        def one(span: tuple[int, int]) -> int:
+            worker = getattr(workers, "worker", None)
+            if worker is None:
+                worker = workers.worker = _Worker(self, job)
+            worker.run(*span)
+            return span[1] - span[0]
+
+        pool = ThreadPoolExecutor(threads) if threads > 1 and len(spans) > 1 else None
+        try:
+            for count in (map if pool is None else pool.map)(one, spans):
+                done = min(done + count * self.width, members)
+                if told is not None:
+                    told(done)
+        finally:
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
+        seen = kept.seen
+        return Outcome(
+            states=kept.states,
+            corrections=kept.corrections,
+            steps=kept.steps,
+            first=seen[:, at.first : at.largest],
+            largest=seen[:, at.largest : at.sums],
+            sums=seen[:, at.sums : at.lowest],
+            lowest=seen[:, at.lowest : at.highest],
+            highest=seen[:, at.highest : at.now],
+            counts=kept.histograms.counts,
+            reasons=job.reasons,
+            left=job.left,
+        )
+
+
+@dataclass
+class _Job:
+    """What all workers of a run share."""
+
+    z: np.ndarray
+    k: np.ndarray
+    schedule: Schedule
+    kept: Kept
+    reasons: dict[int, str] = field(default_factory=dict)
+    left: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class _Worker:
+    """Takes groups of trajectories that share their lanes, in arrays of its own."""
+
+    def __init__(self, batch: Batch, job: _Job) -> None:
+        self._batch, self._job, self._times = batch, job, job.schedule.compiled
+        width, n, nz = batch.width, batch.compiled.flat.size, job.z.shape[1]
         #: Which member a lane belongs to; -1 if its numbers count for nobody.
         self._members = np.full(width, -1)
-        self._members[: len(group)] = group
-        filled = np.concatenate([group, np.full(width - len(group), group[-1])])
-        self._k = k[filled]
-        chunk = max(1, min(max(schedule.steps, 1), _CHUNK_BYTES // (8 * width * (n + nz))))
-        w = self._w = Lanes(
-            c=_aligned(2 + k.shape[1], width),
+        chunk = max(1, min(max(job.schedule.steps, 1), _CHUNK_BYTES // (8 * width * (n + nz))))
+        self._w = Lanes(
+            c=_aligned(2 + job.k.shape[1], width),
             Z=_aligned(chunk + 1, nz, width),
             X=_aligned(chunk + PAST, n, width),
             work=_aligned(places(n).rows, width),
@@ -159,42 +221,57 @@ class _Group:
             dead=np.zeros(width, dtype=np.bool_),
             died=np.full(width, -1),
         )
-        w.Z[0], w.c[2:] = z[filled].T, self._k.T
-        w.c[0], w.c[1] = schedule.h, schedule.t0
-        w.work[:n] = np.inf  # bounds that accept nothing, until they are computed
-        for lane in range(width if n else 0):
-            w.X[:PAST, :, lane] = batch.compiled.first_guess(w.Z[0, :, lane], w.c[:, lane])
         m = batch.watched
-        self._seen = unseen(m, width, _aligned(m.places.rows, width))
-        self._everything = np.full(width, np.iinfo(np.int64).max)
+        self._unseen = unseen(m, width, _aligned(m.places.rows, width))
+        self._seen = _aligned(m.places.rows, width)
 
-    def run(self) -> None:
-        schedule, w = self._schedule, self._w
-        self._begin()
-        lanes.keep_row(w, 0, 0, self._everything, self._members, schedule.columns, self._outcome.states)
-        self._take(schedule.steps, schedule.h, schedule.t0, 0, schedule.every)
+    def run(self, first: int, last: int) -> None:
+        """The groups from number `first` to before `last`."""
+        job = self._job
+        while first < last:
+            first, part, done, count = lanes.run_groups(
+                self._batch._kernels,
+                self._w,
+                job.z,
+                job.k,
+                first,
+                last,
+                self._members,
+                self._times,
+                job.schedule.columns,
+                job.kept,
+                self._seen,
+                self._unseen,
+            )
+            if first < last:
+                self._go_on(part, done, count)
+                first += 1
+
+    def _go_on(self, part: int, done: int, count: int) -> None:
+        """Look after the lanes of the group at hand, and take it to its end."""
+        schedule = self._job.schedule
+        if part == 0:
+            self._take(schedule.steps, schedule.h, schedule.t0, 0, schedule.every, done, count)
+            done = count = 0
         if schedule.rest > 0.0:
             # one row of its own at the end: its number is 1, and no other row is kept
             t = schedule.t0 + schedule.steps * schedule.h
-            self._take(1, schedule.rest, t, schedule.steps, schedule.rows)
-        lanes.keep_row(w, 0, schedule.rows - 1, self._everything, self._members, schedule.columns, self._outcome.states)
-        for lane in np.flatnonzero(self._members >= 0):
-            self._note(int(lane), schedule.steps + (schedule.rest > 0.0))
+            self._take(1, schedule.rest, t, schedule.steps, schedule.rows, done, count)
+        lanes.finish(self._w, self._members, self._times, schedule.columns, self._job.kept, self._seen)
 
-    def _begin(self) -> None:
-        """The first state is what later ones are compared with."""
-        kernels, w, t = self._batch._kernels, self._w, self._schedule.t0
-        lanes.look(kernels.begin, w, 0, t, self._seen)
-        lanes.look(kernels.watch, w, 0, t, self._seen)
+    def _take(
+        self, steps: int, h: float, origin: float, before: int, every: int, done: int = 0, count: int = 0
+    ) -> None:
+        """Take equal steps, from where the chunk at hand begins if its size is given.
 
-    def _take(self, steps: int, h: float, origin: float, before: int, every: int) -> None:
-        """Take equal steps; `before` is how many there were of another size."""
-        batch, w, out, columns = self._batch, self._w, self._outcome.states, self._schedule.columns
-        done = 0
+        `before` is how many there were of another size.
+        """
+        batch, w, kept, columns = self._batch, self._w, self._job.kept, self._job.schedule.columns
         while np.any(self._members >= 0):
-            done, count = lanes.advance_far(
-                batch._kernels, w, done, steps, every, h, origin, self._members, columns, out, self._seen
-            )
+            if not count:
+                done, count = lanes.advance_far(
+                    batch._kernels, w, done, steps, every, h, origin, self._members, columns, kept, self._seen
+                )
             if not count:
                 return
             until = np.full(batch.width, count)
@@ -211,13 +288,13 @@ class _Group:
             w.dead[:], w.died[:] = False, -1
             self._replace(until, count)
             lanes.hand_on(
-                batch._kernels, w, done, count, every, h, origin, until, self._members, columns, out, self._seen
+                batch._kernels, w, done, count, every, h, origin, until, self._members, columns, kept, self._seen
             )
             for lane in np.flatnonzero(until < count):
                 if self._members[lane] >= 0:
-                    self._note(int(lane), before + done + int(until[lane]))
+                    lanes.note(w, int(lane), before + done + int(until[lane]), self._members, kept, self._seen)
                     self._members[lane] = -1
-            done += count
+            done, count = done + count, 0
 
     def _alone(self, lane: int, done: int, count: int, h: float, origin: float) -> int:
         """Take one trajectory by itself to the end of the chunk; how far it got."""
@@ -232,9 +309,9 @@ class _Group:
             np.zeros(n),
             np.full(n, np.inf),  # the bounds of the lane may be of what it did after it failed
         )
-        with self._lock:
-            self._outcome.left += 1
-            stepper = compiled.stepper("fused", self._k[lane], self._batch.order)
+        with self._job.lock:
+            self._job.left += 1
+            stepper = compiled.stepper("fused", w.c[2:, lane].copy(), self._batch.order)
             policy = Policy(False, h, origin, done + at, -1, np.inf, np.inf, True)
             steps = stepper.advance(carry, count - at, policy, flow(h))
         taken = at + steps.taken
@@ -251,8 +328,8 @@ class _Group:
     def _fail(self, lane: int, reason: str) -> None:
         member = int(self._members[lane])
         if member >= 0:
-            with self._lock:
-                self._outcome.reasons[member] = reason
+            with self._job.lock:
+                self._job.reasons[member] = reason
 
     def _replace(self, until: np.ndarray, count: int) -> None:
         """Lanes that failed go on as copies of one that did not: numbers that are not finite would hold up the rest."""
@@ -263,15 +340,6 @@ class _Group:
                 w.Z[count, :, lane] = w.Z[count, :, good[0]]
                 w.X[count:, :, lane] = w.X[count:, :, good[0]]
                 w.c[:, lane], w.work[:, lane] = w.c[:, good[0]], w.work[:, good[0]]
-
-    def _note(self, lane: int, steps: int) -> None:
-        """Write down what was seen of a member that is at its end."""
-        member, outcome, seen = int(self._members[lane]), self._outcome, self._seen
-        outcome.steps[member], outcome.corrections[member] = steps, self._w.counts[lane]
-        at = self._batch.watched.places
-        for name, end in (("first", "largest"), ("largest", "sums"), ("sums", "lowest"), ("lowest", "highest")):
-            getattr(outcome, name)[member] = seen[getattr(at, name) : getattr(at, end), lane]
-        outcome.highest[member] = seen[at.highest : at.rows, lane]
 
 
 def _aligned(*shape: int) -> np.ndarray:
@@ -291,9 +359,6 @@ def ordered_members(z: np.ndarray, k: np.ndarray) -> np.ndarray:
 def in_order(outcome: Outcome, order: Sequence[int] | np.ndarray) -> Outcome:
     """The outcome of members that were run in another order, in their own."""
     back = np.argsort(order)
-    arrays = {
-        name: getattr(outcome, name)[back]
-        for name in ("states", "corrections", "steps", "first", "largest", "sums", "lowest", "highest")
-    }
+    arrays = {name: getattr(outcome, name)[back] for name in ARRAYS}
     reasons = {int(order[member]): reason for member, reason in outcome.reasons.items()}
     return dataclasses.replace(outcome, reasons=reasons, **arrays)

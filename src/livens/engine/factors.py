@@ -110,6 +110,14 @@ class Factors:
             total = self._emitter.minus_product(total, self._emitter.fneg(value), solution[j])
         return total
 
+    def _turned_back(self, right: Sequence[str]) -> list[str]:
+        """The transpose of `_turned`, for all entries."""
+        found = [ZERO if i in self._turn else value for i, value in enumerate(right)]
+        for i, row in self._turn.items():
+            for j, value in row:
+                found[j] = self._emitter.minus_product(found[j], self._emitter.fneg(value), right[i])
+        return found
+
     def solve(self, right: Sequence[str]) -> list[str]:
         """The solution for another right-hand side."""
         emitter, (rows, columns) = self._emitter, self._order
@@ -118,7 +126,8 @@ class Factors:
             for k, factor in lower:
                 y[i] = emitter.minus_product(y[i], factor, y[k])
         y = self._back(y)
-        return [y[i] for i in np.argsort(columns)]
+        found = dict(zip(columns, y, strict=True))
+        return [self._turned(found, i) for i in range(len(found))]
 
     def _back(self, y: list[str]) -> list[str]:
         for i in reversed(range(len(y))):
@@ -130,7 +139,8 @@ class Factors:
     def solve_transposed(self, right: Sequence[str]) -> list[str]:
         """The solution with the transposed matrix."""
         emitter, (rows, columns) = self._emitter, self._order
-        y = [right[j] for j in columns]
+        turned = self._turned_back(right)
+        y = [turned[j] for j in columns]
         for i, row in enumerate(self._upper):
             y[i] = emitter.mul(y[i], self._inverse[i])
             for j, value in row:

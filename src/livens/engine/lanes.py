@@ -50,6 +50,37 @@ class Lanes(NamedTuple):
     died: np.ndarray  # and the step they could not take
 
 
+class Histograms(NamedTuple):
+    """How often the values of reduced columns fall between equally spaced edges; both ends count what lies beyond."""
+
+    columns: np.ndarray  # which rows of what is seen
+    low: np.ndarray
+    scale: np.ndarray  # one over the width of a bin
+    bins: np.ndarray
+    counts: np.ndarray  # (member, histogram, bin)
+
+
+class Kept(NamedTuple):
+    """What is left of all members; the member is the first axis of every array."""
+
+    states: np.ndarray
+    corrections: np.ndarray
+    steps: np.ndarray
+    seen: np.ndarray  # rows of what was seen, see `livens.engine.watch.SeenPlaces`
+    histograms: Histograms
+
+
+class Times(NamedTuple):
+    """Which steps are taken, and which rows are kept."""
+
+    h: float
+    t0: float
+    steps: int
+    rest: float  # the size of a last, shorter step; 0 if there is none
+    every: int
+    rows: int
+
+
 @nb.njit(cache=True, nogil=True)
 def _more_corrections(kernels: LaneKernels, w: Lanes, s: int, z: int, out: int) -> None:
     """Correct the lanes again that one correction was not enough for."""
@@ -152,6 +183,19 @@ def look(kernel: int, w: Lanes, s: int, t: float, seen: np.ndarray) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
+def sort_in(histograms: Histograms, seen: np.ndarray, members: np.ndarray) -> None:
+    """Count the values of the state at hand, in the lanes that the mask names."""
+    for j in range(members.size):
+        if members[j] < 0 or seen[0, j] == 0.0:
+            continue
+        for i in range(histograms.columns.size):
+            place = (seen[histograms.columns[i], j] - histograms.low[i]) * histograms.scale[i]
+            last = histograms.bins[i] + 1
+            k = 0 if not place >= 0.0 else last if place >= histograms.bins[i] else 1 + int(place)
+            histograms.counts[members[j], i, k] += 1
+
+
+@nb.njit(cache=True, nogil=True)
 def hand_on(
     kernels: LaneKernels,
     w: Lanes,
@@ -163,7 +207,7 @@ def hand_on(
     until: np.ndarray,
     members: np.ndarray,
     columns: np.ndarray,
-    out: np.ndarray,
+    kept: Kept,
     seen: np.ndarray,
 ) -> None:
     """Look at the states of a chunk, keep those that are asked for, and make its end the beginning of the next."""
@@ -174,8 +218,10 @@ def hand_on(
             for i in range(width):
                 seen[0, i] = 1.0 if s <= until[i] else 0.0
         look(kernels.watch, w, s, origin + (done + s) * h, seen)
+        if kept.histograms.columns.size:
+            sort_in(kept.histograms, seen, members)
         if (done + s) % every == 0:
-            keep_row(w, s, (done + s) // every, until, members, columns, out)
+            keep_row(w, s, (done + s) // every, until, members, columns, kept.states)
     for i in range(nz):
         for j in range(width):
             w.Z[0, i, j] = w.Z[count, i, j]
@@ -207,7 +253,7 @@ def advance_far(
     origin: float,
     members: np.ndarray,
     columns: np.ndarray,
-    out: np.ndarray,
+    kept: Kept,
     seen: np.ndarray,
 ) -> tuple[int, int]:
     """Chunk after chunk, until all steps are taken or somebody has to look after a lane in the chunk at hand.
@@ -227,6 +273,107 @@ def advance_far(
             for j in range(w.Z.shape[1]):
                 if not np.isfinite(w.Z[count, j, i]):
                     return done, count
-        hand_on(kernels, w, done, count, every, h, origin, until, members, columns, out, seen)
+        hand_on(kernels, w, done, count, every, h, origin, until, members, columns, kept, seen)
         done += count
     return done, 0
+
+
+@nb.njit(cache=True, nogil=True)
+def fill(
+    kernels: LaneKernels, w: Lanes, z: np.ndarray, k: np.ndarray, first: int, members: np.ndarray, times: Times
+) -> None:
+    """Put the members from number `first` on into the lanes; the last one fills those that are left over."""
+    n, nz, width = w.X.shape[1], w.Z.shape[1], w.X.shape[2]
+    for j in range(width):
+        m = min(first + j, len(z) - 1)
+        members[j] = m if first + j < len(z) else -1
+        for i in range(nz):
+            w.Z[0, i, j] = z[m, i]
+        for i in range(k.shape[1]):
+            w.c[2 + i, j] = k[m, i]
+        w.c[0, j], w.c[1, j] = times.h, times.t0
+        w.counts[j], w.dead[j], w.died[j] = 0, False, -1
+    w.work[:] = 0.0
+    if n:
+        pw, scratch = w.work.ctypes.data, 2 * n + 5
+        w.X[:PAST] = 0.0
+        call(kernels.guess, w.X.ctypes.data, w.Z.ctypes.data, w.c.ctypes.data, pw, pw + 8 * width * scratch)
+        for s in range(PAST):
+            for i in range(n):
+                for j in range(width):
+                    w.X[s, i, j] = w.work[scratch + i, j]
+        w.work[:] = 0.0
+        w.work[:n] = np.inf  # bounds that accept nothing, until they are computed
+
+
+@nb.njit(cache=True, nogil=True)
+def begin(
+    kernels: LaneKernels, w: Lanes, members: np.ndarray, times: Times, columns: np.ndarray, kept: Kept, seen: np.ndarray
+) -> None:
+    """The first state is what later ones are compared with, and the first row."""
+    look(kernels.begin, w, 0, times.t0, seen)
+    look(kernels.watch, w, 0, times.t0, seen)
+    if kept.histograms.columns.size:
+        sort_in(kept.histograms, seen, members)
+    until = np.full(members.size, np.iinfo(np.int64).max)
+    keep_row(w, 0, 0, until, members, columns, kept.states)
+
+
+@nb.njit(cache=True, nogil=True)
+def note(w: Lanes, j: int, steps: int, members: np.ndarray, kept: Kept, seen: np.ndarray) -> None:
+    """Write down what was seen of a member that is at its end."""
+    m = members[j]
+    kept.steps[m], kept.corrections[m] = steps, w.counts[j]
+    for i in range(kept.seen.shape[1]):
+        kept.seen[m, i] = seen[i, j]
+
+
+@nb.njit(cache=True, nogil=True)
+def finish(w: Lanes, members: np.ndarray, times: Times, columns: np.ndarray, kept: Kept, seen: np.ndarray) -> None:
+    """The last row, and what was seen of all members that got to the end."""
+    until = np.full(members.size, np.iinfo(np.int64).max)
+    keep_row(w, 0, times.rows - 1, until, members, columns, kept.states)
+    for j in range(members.size):
+        if members[j] >= 0:
+            note(w, j, times.steps + (1 if times.rest > 0.0 else 0), members, kept, seen)
+
+
+@nb.njit(cache=True, nogil=True)
+def run_groups(
+    kernels: LaneKernels,
+    w: Lanes,
+    z: np.ndarray,
+    k: np.ndarray,
+    first: int,
+    last: int,
+    members: np.ndarray,
+    times: Times,
+    columns: np.ndarray,
+    kept: Kept,
+    seen: np.ndarray,
+    unseen: np.ndarray,
+) -> tuple[int, int, int, int]:
+    """Group after group, from number `first` to before `last`, until somebody has to look after a lane.
+
+    Returns (the group at hand, which of its two parts, steps done before the chunk at hand, its size); at the end the
+    group is `last`. The second part is the last, shorter step.
+    """
+    width = w.X.shape[2]
+    for group in range(first, last):
+        fill(kernels, w, z, k, group * width, members, times)
+        seen[:] = unseen
+        begin(kernels, w, members, times, columns, kept, seen)
+        done, count = advance_far(
+            kernels, w, 0, times.steps, times.every, times.h, times.t0, members, columns, kept, seen
+        )
+        if count:
+            return group, 0, done, count
+        if times.rest > 0.0:
+            origin = times.t0 + times.steps * times.h
+            done, count = advance_far(
+                kernels, w, 0, 1, times.rows, times.rest, origin, members, columns, kept, seen
+            )
+            if count:
+                return group, 1, done, count
+        finish(w, members, times, columns, kept, seen)
+    return last, 0, 0, 0

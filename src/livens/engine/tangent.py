@@ -8,6 +8,8 @@ A step solves ``r(x; z, c) = 0`` for x and ends at ``z1 = e(x, z, c)`` with c = 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
 import numba as nb
 import numpy as np
@@ -17,7 +19,6 @@ from livens.engine.factors import Factors, Order
 from livens.engine.kernels import writer
 from livens.engine.native import Code, find_or_compile
 from livens.engine.newton import call
-from livens.errors import InputError
 from livens.schemes.step import FlatEquations
 
 _X, _Z, _C, _A, _OUT = range(5)
@@ -26,23 +27,32 @@ _X, _Z, _C, _A, _OUT = range(5)
 GROWTH_LIMIT = 1e8
 
 
-def _differentiable(equations: FlatEquations) -> FlatEquations:
-    """The equations, if their Jacobian is that by the unknowns themselves."""
-    if equations.turn is not None:
-        raise InputError("there are no gradients yet for schemes of frame bodies, such as lie-em; take livens-em")
-    return equations
+def _jacobian(e: FlatEquations) -> ca.Function:
+    """The Jacobian's nonzeros, then those of the matrix that turns a solution, if there is one."""
+    return ca.Function("jacobian", e.arguments, [e.jacobian, *([] if e.turn is None else [e.turn[0]])])
+
+
+def _factors(emitter: Emitter, e: FlatEquations, order: Order, inputs: Sequence[Sequence[str]]) -> Factors:
+    entries, *turn = emitter.graph(_jacobian(e), inputs)
+    return Factors(emitter, e, order, entries, turn=turn)
+
+
+def _content(e: FlatEquations, order: Order | None, *graphs: ca.Function) -> str:
+    """All that the text of a kernel depends on."""
+    turn = [] if e.turn is None else [list(part) for part in e.turn[1:]]
+    texts = "".join(graph.serialize() for graph in (*graphs, _jacobian(e)))
+    return f"{writer()} {order} {e.rows.tolist()} {e.columns.tolist()} {turn} {texts}"
 
 
 def adjoint_kernel(equations: FlatEquations, order: Order | None) -> Code:
     """(x, z, c, a, g): a <- the adjoint at the beginning of the step, g += what goes to c; growth -> g[size of c]."""
-    e = _differentiable(equations)
+    e = equations
     a, mu = ca.SX.sym("a", e.z.numel()), ca.SX.sym("mu", e.size)
     product = ca.dot(a, e.end)
     right = ca.Function("right", [*e.arguments, a], [ca.densify(ca.gradient(product, e.x)) if e.size else ca.SX(0, 1)])
     lagrangian = product - ca.dot(mu, e.residual) if e.size else product
     by = [ca.densify(ca.gradient(lagrangian, symbol)) for symbol in (e.z, e.c)]
     rest = ca.Function("rest", [*e.arguments, a, mu], by)
-    jacobian = ca.Function("jacobian", e.arguments, [e.jacobian])
 
     def text() -> str:
         emitter = Emitter("adjoint", 5)
@@ -52,8 +62,7 @@ def adjoint_kernel(equations: FlatEquations, order: Order | None) -> Code:
         growth = ZERO
         if order is not None:
             (given,) = emitter.graph(right, inputs)
-            (entries,) = emitter.graph(jacobian, inputs[:3])
-            factors = Factors(emitter, e, order, entries)
+            factors = _factors(emitter, e, order, inputs[:3])
             multipliers, growth = factors.solve_transposed(given), factors.growth
         by_z, by_c = emitter.graph(rest, [*inputs, multipliers])
         for i, value in enumerate(by_z):
@@ -63,13 +72,12 @@ def adjoint_kernel(equations: FlatEquations, order: Order | None) -> Code:
         emitter.store(growth, _OUT, len(by_c))
         return emitter.text()
 
-    content = f"{writer()} {order} {e.rows.tolist()} {e.columns.tolist()} {rest.serialize()}{jacobian.serialize()}"
-    return find_or_compile(content, text, "adjoint")
+    return find_or_compile(_content(e, order, rest), text, "adjoint")
 
 
 def tangent_kernel(equations: FlatEquations, order: Order | None, directions: int) -> Code:
     """(x, z, c, d, out): d has one row (dz, dc) for each direction; rows of dz behind the step, then growth -> out."""
-    e = _differentiable(equations)
+    e = equations
     nz, nc = e.z.numel(), e.c.numel()
     d, dx = ca.SX.sym("d", nz + nc, directions), ca.SX.sym("dx", e.size, directions)
     start, everything = ca.vertcat(e.z, e.c), ca.vertcat(e.x, e.z, e.c)
@@ -77,7 +85,6 @@ def tangent_kernel(equations: FlatEquations, order: Order | None, directions: in
     moved = [ca.jtimes(e.end, everything, ca.vertcat(dx[:, j], d[:, j])) for j in range(directions)]
     first = ca.Function("first", [*e.arguments, d], [ca.densify(ca.vertcat(*right)) if right else ca.SX(0, 1)])
     last = ca.Function("last", [*e.arguments, d, dx], [ca.densify(ca.vertcat(*moved))])
-    jacobian = ca.Function("jacobian", e.arguments, [e.jacobian])
 
     def text() -> str:
         emitter = Emitter("tangent", 5)
@@ -86,8 +93,7 @@ def tangent_kernel(equations: FlatEquations, order: Order | None, directions: in
         steps: list[str] = []
         growth = ZERO
         if order is not None:
-            (entries,) = emitter.graph(jacobian, inputs[:3])
-            factors = Factors(emitter, e, order, entries)
+            factors = _factors(emitter, e, order, inputs[:3])
             (given,) = emitter.graph(first, inputs)
             for j in range(directions):
                 steps += factors.solve(given[j * e.size : (j + 1) * e.size])
@@ -98,9 +104,57 @@ def tangent_kernel(equations: FlatEquations, order: Order | None, directions: in
         emitter.store(growth, _OUT, len(out))
         return emitter.text()
 
-    graphs = first.serialize() + last.serialize() + jacobian.serialize()
-    content = f"{writer()} {order} {directions} {e.rows.tolist()} {e.columns.tolist()} {graphs}"
-    return find_or_compile(content, text, "tangent")
+    return find_or_compile(f"{directions} {_content(e, order, first, last)}", text, "tangent")
+
+
+def second_kernel(equations: FlatEquations, order: Order | None) -> Code:
+    """(x, z, c, s, out): the tangent of the adjoint, for second derivatives.
+
+    s holds (a, da, dz, dc) with the adjoint behind the step and its tangent, and a direction before it; out gets the
+    adjoint before the step, its tangent, what goes to c, the tangent of that, and the growth. With the Lagrangian
+    ``L = a.e - mu.r`` and ``L_x = 0``::
+
+        a0 = L_z,  g = L_c,      r_x^T dmu = (L_x)' at fixed mu,      da0 = (L_z)',  dg = (L_c)'
+    """
+    e = equations
+    nz, nc, n = e.z.numel(), e.c.numel(), e.size
+    a, da, dz, mu, dmu = (ca.SX.sym(name, size) for name, size in zip("abzmn", (nz, nz, nz, n, n), strict=True))
+    dx, dc = ca.SX.sym("dx", n), ca.SX.sym("dc", nc)
+    product = ca.dot(a, e.end)
+    lagrangian = product - ca.dot(mu, e.residual) if n else product
+    start, given = ca.vertcat(e.z, e.c), [*e.arguments, a, da, dz, dc]
+    by_x = ca.densify(ca.gradient(lagrangian, e.x)) if n else ca.SX(0, 1)
+    by_rest = ca.densify(ca.vertcat(ca.gradient(lagrangian, e.z), ca.gradient(lagrangian, e.c)))
+    everything, moves = ca.vertcat(e.x, e.z, e.c, a), ca.vertcat(dx, dz, dc, da)
+    right = [
+        -ca.jtimes(e.residual, start, ca.vertcat(dz, dc)) if n else ca.SX(0, 1),
+        ca.gradient(product, e.x) if n else ca.SX(0, 1),
+    ]
+    first = ca.Function("first", given, [ca.densify(part) for part in right])
+    turned = ca.densify(ca.jtimes(by_x, everything, moves)) if n else ca.SX(0, 1)
+    second = ca.Function("second", [*given, mu, dx], [turned])
+    change = ca.jtimes(by_rest, ca.vertcat(everything, mu), ca.vertcat(moves, dmu))
+    last = ca.Function("last", [*given, mu, dx, dmu], [by_rest, ca.densify(change)])
+
+    def text() -> str:
+        emitter = Emitter("second", 5)
+        inputs = [emitter.inputs(pointer, size) for pointer, size in enumerate((n, nz, nc))]
+        for size in (nz, nz, nz, nc):
+            inputs.append(emitter.inputs(_A, size, sum(len(part) for part in inputs[3:])))
+        multipliers, moved, changed, growth = list[str](), list[str](), list[str](), ZERO
+        if order is not None:
+            factors = _factors(emitter, e, order, inputs[:3])
+            forth, back = emitter.graph(first, inputs)
+            multipliers, moved = factors.solve_transposed(back), factors.solve(forth)
+            (given_back,) = emitter.graph(second, [*inputs, multipliers, moved])
+            changed, growth = factors.solve_transposed(given_back), factors.growth
+        plain, varied = emitter.graph(last, [*inputs, multipliers, moved, changed])
+        out = [*plain[:nz], *varied[:nz], *plain[nz:], *varied[nz:], growth]
+        for i, value in enumerate(out):
+            emitter.store(value, _OUT, i)
+        return emitter.text()
+
+    return find_or_compile(_content(e, order, first, second, last), text, "second")
 
 
 @nb.njit(cache=True, nogil=True)
@@ -119,15 +173,20 @@ def sweep_back(
     bars: np.ndarray,
     left: int,
     limit: float,
+    times: np.ndarray,
+    offset: float,
+    stretch: float,
 ) -> tuple[int, int]:
     """Through the steps of a chunk from number `last` of it down to the first. Returns (steps left, bars left).
 
     ``bars[i]`` is the derivative by state number ``at[i]``, and the first `left` of them are still to come. If a step
-    asks for another pivot order, nothing of it is done.
+    asks for another pivot order, nothing of it is done. What goes to the times of the steps is added to ``times[0]``,
+    and to ``times[1]`` with how fast these times move if h changes, ``offset + stretch number``.
     """
     pa, pg, pc, grown = a.ctypes.data, g.ctypes.data, c.ctypes.data, g.size - 1
     a_before, g_before = np.empty_like(a), np.empty_like(g)
     c[0] = h
+    g[1] = 0.0
     for s in range(last, -1, -1):
         c[1] = origin + (first + s) * h
         while left > 0 and at[left - 1] == first + s + 1:
@@ -139,6 +198,9 @@ def sweep_back(
         if not g[grown] <= limit:
             a[:], g[:] = a_before, g_before
             return s + 1, left
+        times[0] += g[1]
+        times[1] += (offset + stretch * (first + s)) * g[1]
+        g[1] = 0.0
     return 0, left
 
 
@@ -156,11 +218,21 @@ def sweep_forth(
     new: np.ndarray,
     kept: np.ndarray,
     limit: float,
+    dc: np.ndarray,
+    offset: float,
+    stretch: float,
 ) -> int:
-    """Through the steps of a chunk from number `start` on. Returns how many are done; `kept` has dz behind each."""
+    """Through the steps of a chunk from number `start` on. Returns how many are done; `kept` has dz behind each.
+
+    Rows of dc are (dh, dt, ...) for the whole run: a time moves by ``dt + (offset + stretch number) dh``.
+    """
     c[0] = h
+    last = kept.shape[2]
     for s in range(start, len(X)):
         c[1] = origin + (first + s) * h
+        for j in range(d.shape[0]):
+            d[j, last] = stretch * dc[j, 0]
+            d[j, last + 1] = dc[j, 1] + (offset + stretch * (first + s)) * dc[j, 0]
         call(kernel, X[s].ctypes.data, Z[s].ctypes.data, c.ctypes.data, d.ctypes.data, new.ctypes.data)
         if not new[new.size - 1] <= limit:
             return s
@@ -171,3 +243,57 @@ def sweep_forth(
                 kept[s, j, k] = new[i]
                 i += 1
     return len(X)
+
+
+@nb.njit(cache=True, nogil=True)
+def sweep_second(
+    kernel: int,
+    last: int,
+    first: int,
+    h: float,
+    origin: float,
+    c: np.ndarray,
+    Z: np.ndarray,
+    X: np.ndarray,
+    D: np.ndarray,
+    dc: np.ndarray,
+    a: np.ndarray,
+    da: np.ndarray,
+    g: np.ndarray,
+    dg: np.ndarray,
+    at: np.ndarray,
+    bars: np.ndarray,
+    dbars: np.ndarray,
+    left: int,
+    limit: float,
+    offset: float,
+    stretch: float,
+) -> tuple[int, int]:
+    """As `sweep_back`, with the tangents of everything along the direction whose states are D, before each step.
+
+    g and dg are derivatives by c = (h, t, parameters) of the whole run, and their tangents.
+    """
+    nz, nc = a.size, c.size
+    given, out = np.empty(3 * nz + nc), np.empty(2 * nz + 2 * nc + 1)
+    c[0] = h
+    given[3 * nz + 2 :] = dc[2:]
+    given[3 * nz] = stretch * dc[0]
+    for s in range(last, -1, -1):
+        c[1] = origin + (first + s) * h
+        while left > 0 and at[left - 1] == first + s + 1:
+            left -= 1
+            a += bars[left]
+            da += dbars[left]
+        speed = offset + stretch * (first + s)
+        given[:nz], given[nz : 2 * nz], given[2 * nz : 3 * nz] = a, da, D[s]
+        given[3 * nz + 1] = dc[1] + speed * dc[0]
+        call(kernel, X[s].ctypes.data, Z[s].ctypes.data, c.ctypes.data, given.ctypes.data, out.ctypes.data)
+        if not out[2 * nz + 2 * nc] <= limit:
+            return s + 1, left
+        a[:], da[:] = out[:nz], out[nz : 2 * nz]
+        own, tangent = out[2 * nz : 2 * nz + nc], out[2 * nz + nc : 2 * nz + 2 * nc]
+        g[0] += stretch * own[0] + speed * own[1]
+        dg[0] += stretch * tangent[0] + speed * tangent[1]
+        g[1:] += own[1:]
+        dg[1:] += tangent[1:]
+    return 0, left

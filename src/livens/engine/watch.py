@@ -35,7 +35,7 @@ class Watched:
     def places(self) -> SeenPlaces:
         largest = 2 + self.columns
         sums = largest + 5 + 2 * len(self.sizes)
-        return SeenPlaces(0, 1, 2, largest, sums, sums + self.reduced, sums + 2 * self.reduced, sums + 3 * self.reduced)
+        return SeenPlaces(0, 1, 2, largest, *(sums + i * self.reduced for i in range(5)))
 
 
 class SeenPlaces(NamedTuple):
@@ -48,6 +48,7 @@ class SeenPlaces(NamedTuple):
     sums: int  # of the columns that are reduced, over all states
     lowest: int
     highest: int
+    now: int  # the columns that are reduced, of the state at hand
     rows: int  # how many there are
 
 
@@ -55,7 +56,7 @@ def unseen(watched: Watched, width: int, array: np.ndarray) -> np.ndarray:
     """The numbers before the first state, written into an array of zeros."""
     at = watched.places
     array[at.mask] = 1.0
-    array[at.lowest : at.highest], array[at.highest : at.rows] = np.inf, -np.inf
+    array[at.lowest : at.highest], array[at.highest : at.now] = np.inf, -np.inf
     return array
 
 
@@ -122,6 +123,7 @@ def _text(watched: Watched, width: int) -> str:
         update(at.sums + j, emitter.add(emitter.load(_SEEN, at.sums + j), value))
         keep(at.lowest + j, value, "ult")
         keep(at.highest + j, value)
+        update(at.now + j, value)
     return emitter.text()
 
 

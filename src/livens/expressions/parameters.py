@@ -174,7 +174,7 @@ class ParameterTable:
         """All values as the compiled step reads them, with these changed: names and shapes must exist."""
         found = self._vector.copy()
         for name, value in (changes or {}).items():
-            entry = self._entry(name)
+            entry = self.find(name)
             new = numbers.array(f"parameter '{name}'", value)
             if new.shape != entry.shape:
                 raise InputError(f"parameter '{name}' must have shape {entry.shape}, got {new.shape}")
@@ -182,7 +182,8 @@ class ParameterTable:
                 found[place] = new.ravel()
         return found
 
-    def _entry(self, name: str) -> Entry:
+    def find(self, name: str) -> Entry:
+        """Where a parameter stands that can be changed."""
         entry = self.entries.get(name) or self.further.get(name)
         if entry is not None:
             return entry

@@ -108,10 +108,14 @@ class Dynamics(View):
 
     @functools.cached_property
     def at_regular_start(self) -> Evaluator:
-        """What a start without any trouble needs.
+        """What a start without any trouble needs, see `regular_start`."""
+        return Evaluator([self.q, self.v, self.t, self.k], list(self.regular_start))
 
-        The largest relative violation of a constraint on both levels, the norm of the matrix (of columns) and the sum
-        of everything, which is finite if all of it is; the momenta; matrix and right-hand side of the accelerations.
+    @property
+    def regular_start(self) -> tuple[Any, Any, Any, Any]:
+        """The largest relative violation of a constraint on both levels, the norm of the matrix (of columns) and the
+        sum of everything, which is finite if all of it is; the momenta; matrix and right-hand side of the
+        accelerations.
         """
         matrix, right = self.acceleration_system
         size = ca.fabs(self.G)
@@ -122,8 +126,7 @@ class Dynamics(View):
         momenta = self.fibre_derivative
         total = self.T + self.V + ca.sum1(self.g) + ca.sum1(self.F) + ca.sum1(momenta) + ca.sum1(right)
         norm = ca.mmax(ca.sum1(ca.fabs(matrix))) if matrix.numel() else ca.SX(0)
-        checks = ca.vertcat(*violated, norm, total)
-        return Evaluator([self.q, self.v, self.t, self.k], [checks, momenta, matrix, right])
+        return ca.vertcat(*violated, norm, total), momenta, matrix, right
 
     # -- observables --------------------------------------------------------------------------------------------------
     def expression(self, name: str) -> Any:

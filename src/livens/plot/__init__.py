@@ -34,6 +34,7 @@ from livens.plot.conserved import (
     momenta,
 )
 from livens.plot.curves import has_model, thin
+from livens.plot.findings import band, eigenvalues, exponents, fit
 from livens.plot.mechanism import has_mechanism, snapshots
 from livens.plot.motion import algebraic, coordinates, has_plane, motion, multipliers, phase_portrait
 from livens.plot.paths import has_paths, trajectory
@@ -45,11 +46,15 @@ __all__ = [
     "Plots",
     "algebraic",
     "balance",
+    "band",
     "check_names",
     "constraints",
     "coordinates",
+    "eigenvalues",
     "energy",
     "energy_increments",
+    "exponents",
+    "fit",
     "momenta",
     "multipliers",
     "newton",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import h5py
 import numpy as np
@@ -17,6 +18,7 @@ from livens.errors import InputError
 from livens.results.record import Summary
 
 FORMAT = "livens-ensemble-1"
+_REDUCED = ("mean", "lowest", "highest", "counts", "edges")
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,36 @@ class Reduced:
     mean: np.ndarray
     lowest: np.ndarray
     highest: np.ndarray
+    #: How often its value fell between the `edges`, (member, bin): first what lay below all of them, last above.
+    counts: np.ndarray | None = None
+    edges: np.ndarray | None = None
+
+
+class Summaries(Sequence[Summary]):
+    """What was conserved by each member; made when somebody asks, as there may be a million of them."""
+
+    def __init__(self, count: int, make: Callable[[int], Summary]) -> None:
+        self._count, self._make = count, make
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, member: int) -> Summary: ...
+    @overload
+    def __getitem__(self, member: slice) -> list[Summary]: ...
+    def __getitem__(self, member: Any) -> Any:
+        if isinstance(member, slice):
+            return [self[i] for i in range(*member.indices(self._count))]
+        number = operator.index(member)
+        if not -self._count <= number < self._count:
+            raise IndexError(f"there are {self._count} members, no member {number}")
+        return self._make(number % self._count)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list has none
 
 
 @dataclass
@@ -39,7 +71,7 @@ class Ensemble:
     arrays: dict[str, np.ndarray]  # by name: (member, time, entry)
     parameters: dict[str, np.ndarray]  # (member, ...)
     reasons: dict[int, str]  # why members failed
-    summary: list[Summary]  # of each member
+    summary: Sequence[Summary]  # of each member
     steps: np.ndarray
     newton_iterations: np.ndarray
     facts: dict[str, Any]  # scheme, h, t0, t_end, every, coordinates, problem, width
@@ -102,8 +134,9 @@ class Ensemble:
         for name, values in self.parameters.items():
             file[f"parameters/{name}"] = values
         for name, reduced in self.reduced.items():
-            for kind in ("mean", "lowest", "highest"):
-                file[f"reduced/{name}/{kind}"] = getattr(reduced, kind)
+            for kind in _REDUCED:
+                if getattr(reduced, kind) is not None:
+                    file[f"reduced/{name}/{kind}"] = getattr(reduced, kind)
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
@@ -129,7 +162,7 @@ class Ensemble:
             newton_iterations=file["newton_iterations"][()],
             facts=told["facts"],
             reduced={
-                name: Reduced(*(group[kind][()] for kind in ("mean", "lowest", "highest")))
+                name: Reduced(*(group[kind][()] if kind in group else None for kind in _REDUCED))
                 for name, group in file.get("reduced", {}).items()
             },
             left=told["left"],

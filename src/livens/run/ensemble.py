@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from livens.errors import InputError
-from livens.expressions.numbers import whole_number
+from livens.expressions.numbers import path_of, whole_number
 from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
+from livens.run.blocks import parts_folder
+from livens.run.members import Members, parameter_rows
 from livens.run.plan import Plan
 from livens.run.together import Reductions, together
 from livens.schemes.base import Scheme
@@ -37,6 +41,11 @@ def ensemble(
     redundant: str = Plan.redundant,
     threads: int = 1,
     reduce: Reductions | None = None,
+    histograms: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    force: bool = False,
+    client: Any = None,
+    progress: bool | None = None,
 ) -> Ensemble:
     """Run a model from many initial values, or with many values of its parameters, all at once.
 
@@ -47,6 +56,13 @@ def ensemble(
     :param threads: how many cores work on it.
     :param reduce: names with functions of the state (or names of observables), whose mean and extrema over every
         state are found as the members run, see `Ensemble.reduced`.
+    :param histograms: for names of `reduce`, ``(low, high, bins)``: how often the number falls into each bin is counted
+        over every state.
+    :param out: a file for the ensemble. What is done is kept in a folder beside it until all members are: if the
+        process is killed, the same call goes on from there. `force` replaces an existing file.
+    :param client: a client of dask.distributed (``pip install 'livens[cluster]'``): members are run in blocks on its
+        workers, and blocks of workers that are lost on others.
+    :param progress: show a progress bar if it takes longer than two seconds; by default on a terminal.
 
     Everything else is as in `livens.simulate`. Eight or sixteen members go through the same instructions side by side,
     so that each takes a fraction of the time it would take by itself. A member equals the run of `simulate` up to
@@ -84,11 +100,27 @@ def ensemble(
         project=project,
         redundant=redundant,
     )
-    plans = [
-        dataclasses.replace(plan, start={**plan.start, **_member(starts, i)}, parameters=_member(values, i))
-        for i in range(count)
-    ]
-    return together(plans, reduce=reduce, threads=whole_number("threads", threads, least=1))
+    own = {name: value for name, value in plan.parameters.items() if name not in values}
+    k = parameter_rows(plan.model, own, values, count)
+    plan = dataclasses.replace(plan, parameters={**own, **_member(values, 0)})
+    given_starts = {name: np.asarray(value, dtype=float)[None] for name, value in plan.start.items()}
+    target = None if out is None else path_of("out", out)
+    if target is not None and target.exists() and not force:
+        raise InputError(f"the file '{target}' exists already: choose another name, or replace it with force=True")
+    many = together(
+        Members(plan, count, {**given_starts, **starts}, k),
+        reduce=reduce,
+        histograms=histograms,
+        threads=whole_number("threads", threads, least=1),
+        out=target,
+        force=force,
+        client=client,
+        progress=progress,
+    )
+    if target is not None:
+        many.save(target, force=force)
+        shutil.rmtree(parts_folder(target), ignore_errors=True)
+    return many
 
 
 def _rows(name: str, value: Any, dimensions: int) -> np.ndarray:

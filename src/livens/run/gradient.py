@@ -7,40 +7,50 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from livens.engine.compiled import CompiledStep
 from livens.errors import InputError
 from livens.expressions.numbers import whole_number
-from livens.expressions.parameters import Namespace
-from livens.expressions.read import Reader
 from livens.models.model import Model
-from livens.run.beginning import StartMap
+from livens.run.departure import Departure, Shift
+from livens.run.loss import Loss
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
 from livens.run.run import Run
 from livens.run.simulate import compile_and_start
-from livens.run.tape import Tape, recorded
-from livens.run.together import why_not
+from livens.run.tape import Tape, observed_numbers, recorded
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """Derivatives of a loss by what a run starts from (``gradient.q0``, ``.v0``, ...) and by parameters, by name.
+    """Derivatives by what a run starts from (``gradient.q0``, ``.v0``, ...), by parameters, by name, and by h.
 
     Initial values stay on the constraints: derivatives by them are those of starting from the nearest consistent
     values, as with ``project=True``, and so are those by parameters that the constraints depend on.
+
+    The number of steps stays as it is if h changes, and the end of the run moves. Where h does not divide the time
+    span the end stays, and the last, shorter step gives way.
     """
 
     start: dict[str, np.ndarray]
     parameters: dict[str, Any]
+    h: float
 
     def __getattr__(self, name: str) -> np.ndarray:
         start: Mapping[str, np.ndarray] = self.__dict__.get("start", {})
         if name in start:
             return start[name]
-        raise AttributeError(f"the gradient has no '{name}', only {', '.join([*start, 'parameters'])}")
+        raise AttributeError(f"the gradient has no '{name}', only {', '.join([*start, 'parameters', 'h'])}")
+
+    @classmethod
+    def of(cls, model: Model, shift: Shift) -> Gradient:
+        """With the parameters as they are called: what follows another parameter counts with that."""
+        named = {}
+        for name, entry in model.parameter_table.entries.items():
+            total = np.sum([shift.k[place] for place in entry.places], axis=0).reshape(entry.shape)
+            named[name] = float(total) if entry.shape == () else total
+        return cls(shift.start, named, shift.h)
 
 
 def value_and_gradient(
@@ -56,7 +66,7 @@ def value_and_gradient(
         that takes half as long again and a thousandth of the memory.
 
     The function takes a prepared step, see `livens.prepare`, and what its `run` takes. One run back gives the
-    derivatives by all initial values and all parameters, however many there are.
+    derivatives by all initial values, all parameters and h, however many there are.
 
     >>> import livens as lv
     >>> oscillator = lv.System(
@@ -67,9 +77,7 @@ def value_and_gradient(
     >>> [round(float(x), 6) for x in (value, by.q0[0], by.v0[0], by.parameters["c"])]  # cos, cos, sin, -sin/2
     [0.540302, 0.540302, 0.841471, -0.420735]
     """
-    if keep not in ("all", "checkpoints"):
-        raise InputError(f"keep must be 'all' or 'checkpoints', got {keep!r}")
-    interval = None if every is None else whole_number("every", every, least=1)
+    task = Differentiated(loss, every, data, keep)
 
     def evaluated(
         step: Prepared,
@@ -84,63 +92,72 @@ def value_and_gradient(
         t0: float | None = None,
         project: bool | None = None,
     ) -> tuple[float, Gradient]:
-        start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
-        plan = step._plan(start, parameters=parameters, h=h, t_end=t_end, t0=t0, project=project)
-        compiled, tape, begun = tape_of(plan, interval, keep == "all")
-        cost = _Loss(compiled.model, loss, data, len(tape.at))
-        value, bars, by_k = cost(tape)
-        a, g = tape.back(bars)
-        by_start, by_parameters = begun.back(a, g[2:] + by_k)
-        return value, Gradient(by_start, _named(plan.model, by_parameters))
+        plan = plan_of(
+            step, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters=parameters, h=h, t_end=t_end, t0=t0, project=project
+        )
+        tape, departure, cost = task.run(plan)
+        value, slope = cost(tape)
+        a, g = tape.back(slope.bars)
+        return value, Gradient.of(plan.model, departure.back(a, g[2:] + slope.k, g[0] + slope.h))
 
     return evaluated
 
 
-def tape_of(plan: Plan, every: int | None = None, keep: bool = True) -> tuple[CompiledStep, Tape, StartMap]:
-    """Carry out a plan so that its derivatives can be taken."""
-    reason = why_not(plan)
+def plan_of(step: Prepared, start: Mapping[str, Any], **options: Any) -> Plan:
+    """The plan of a run of a prepared step."""
+    if not isinstance(step, Prepared):
+        raise InputError(f"derivatives are those of a prepared step, see livens.prepare, got {step!r}")
+    return step._plan(start, **options)
+
+
+class Differentiated:
+    """What is observed of runs, and how they are kept for the way back."""
+
+    def __init__(self, loss: Callable[..., Any], every: int | None, data: Any, keep: str) -> None:
+        if not isinstance(keep, str) or keep not in ("all", "checkpoints"):
+            raise InputError(f"keep must be 'all' or 'checkpoints', got {keep!r}")
+        self._loss, self._data, self._keep = loss, data, keep == "all"
+        self._every = None if every is None else whole_number("every", every, least=1)
+        #: The loss as it was read last: an optimiser asks for the same one many times.
+        self._known: tuple[CompiledStep, int, Loss] | None = None
+
+    def run(self, plan: Plan) -> tuple[Tape, Departure, Loss]:
+        compiled, tape, departure = tape_of(plan, self._every, self._keep)
+        known = self._known
+        if known is None or known[0] is not compiled or known[1] != len(tape.at):
+            known = compiled, len(tape.at), Loss(compiled.model, self._loss, self._data, len(tape.at))
+            self._known = known
+        return tape, departure, known[2]
+
+
+def tape_of(
+    plan: Plan, every: int | np.ndarray | None = None, keep: bool = True, *, watched: bool = False
+) -> tuple[CompiledStep, Tape, Departure]:
+    """Carry out a plan so that its derivatives can be taken; `watched` if it is known to stay within bounds.
+
+    The last state is observed, or one of `every` so many, or those with the numbers that are given.
+    """
+    reason = why_not(plan, watched)
     if reason:
-        raise InputError(reason.replace("members of an ensemble", "runs with derivatives"))
+        raise InputError(reason)
     if plan.tier == "assembled":  # which has no derivatives
         plan = dataclasses.replace(plan, tier="fused")
     compiled, initial = compile_and_start(plan)
-    begun = StartMap(compiled, initial, plan.k, plan.h, tuple(plan.start))
+    departure = Departure(plan, compiled, initial)
     carry, stepper = Run.beginning(plan, compiled, initial)
-    return compiled, recorded(plan, compiled, carry, stepper, every, keep), begun
+    at = every if isinstance(every, np.ndarray) else observed_numbers(plan, every)
+    return compiled, recorded(plan, compiled, carry, stepper, at, keep), departure
 
 
-class _Loss:
-    """A loss and its derivatives at the observed states."""
-
-    def __init__(self, model: Model, loss: Callable[..., Any], data: Any, rows: int) -> None:
-        view, shared = model.view, model.shared
-        self._data = np.zeros((rows, 0)) if data is None else np.array(data, dtype=float).reshape(len(data), -1)
-        if len(self._data) != rows:
-            raise InputError(f"data must have one row for each of the {rows} observed states, got {len(self._data)}")
-        d = ca.SX.sym("d", self._data.shape[1])
-        given = {**view.symbols, "t": view.t, "k": Namespace(shared.symbols(view.k[: shared.size])), "d": d}
-        expression = Reader(given)("the loss", loss, ())
-        state = view.state
-        inputs = [state, view.t, view.k, d]
-        by = [ca.densify(ca.gradient(expression, symbol)) for symbol in (state, view.k)]
-        self._function, self._size = ca.Function("loss", inputs, [ca.densify(expression), *by]), int(state.numel())
-
-    def __call__(self, tape: Tape) -> tuple[float, np.ndarray, np.ndarray]:
-        """Its value, its derivatives by every observed state, and those by the parameters."""
-        bars, by_k, total = np.zeros_like(tape.states), np.zeros(tape.k.size), 0.0
-        mapped = self._function.map(len(tape.at))
-        k = np.repeat(tape.k[:, None], len(tape.at), axis=1)
-        value, by_z, by = mapped(tape.states[:, : self._size].T, tape.t[None, :], k, self._data.T)
-        total = float(np.sum(np.array(value)))
-        bars[:, : self._size] = np.array(by_z).T
-        by_k += np.array(by).sum(axis=1)
-        return total, bars, by_k
-
-
-def _named(model: Model, by_k: np.ndarray) -> dict[str, Any]:
-    """Derivatives by the parameters, as they are called: what follows another parameter counts with that."""
-    found = {}
-    for name, entry in model.parameter_table.entries.items():
-        total = np.sum([by_k[place] for place in entry.places], axis=0).reshape(entry.shape)
-        found[name] = float(total) if entry.shape == () else total
-    return found
+def why_not(plan: Plan, watched: bool = False) -> str:
+    """Why a run like this one has no derivatives, in words; nothing if it has."""
+    if plan.control is not None:
+        return "a run with step control has no derivatives: its step sizes depend on the state; take equal steps"
+    if plan.scheme.fictive:
+        name = plan.scheme.name
+        return f"scheme '{name}' takes equal steps of a fictive time, for which there are no derivatives"
+    if plan.tier == "reference":
+        return "derivatives are those of native code: leave out tier"
+    if plan.model.guards and not watched:
+        return f"the model does not allow everything ({', '.join(plan.model.guards)}): take `vjp`, `jvp` of a run"
+    return ""

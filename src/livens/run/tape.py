@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,15 @@ from livens.engine.native import Code
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.step_size import flow
 from livens.engine.steps import Carry, Stepper
-from livens.engine.tangent import GROWTH_LIMIT, adjoint_kernel, sweep_back, sweep_forth, tangent_kernel
+from livens.engine.tangent import (
+    GROWTH_LIMIT,
+    adjoint_kernel,
+    second_kernel,
+    sweep_back,
+    sweep_forth,
+    sweep_second,
+    tangent_kernel,
+)
 from livens.errors import IntegrationError
 from livens.run.march import whole_steps
 from livens.run.plan import Plan
@@ -33,6 +42,9 @@ class Chunk:
     origin: float
     carry: Carry
     stepper: dict[str, Any]
+    #: How fast h of the run changes that of the steps, and their times: by `offset` plus this times their number.
+    stretch: float = 1.0
+    offset: int = 0
     Z: np.ndarray | None = None  # states before the steps, and unknowns, if they are kept
     X: np.ndarray | None = None
 
@@ -50,6 +62,8 @@ class Tape:
     at: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     t: np.ndarray = field(default_factory=lambda: np.zeros(0))
     states: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    #: How fast the times of observed states move if h changes.
+    t_by_h: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def c(self) -> np.ndarray:
@@ -65,67 +79,94 @@ class Tape:
 
     # -- derivatives --------------------------------------------------------------------------------------------------
     def back(self, bars: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives of a sum by the initial state and by c, from those by the observed states."""
+        """Derivatives of a sum by the initial state and by c, from those by the observed states.
+
+        c = (h, t, parameters): h is that of all steps, whose times go with it, t moves all of them alike.
+        """
         nz, c = self.compiled.layout.size, self.c
-        a, g, left = np.zeros(nz), np.zeros(c.size + 1), len(self.at)
+        a, g, left, by_h, times = np.zeros(nz), np.zeros(c.size + 1), len(self.at), 0.0, np.zeros(2)
         bars = np.ascontiguousarray(bars, dtype=float)
         for chunk in reversed(self.chunks):
             Z, X = self.steps_of(chunk)
-            # where steps are counted from another origin, states are not
-            at = self.at - (self.steps - chunk.count if chunk.origin != self.chunks[0].origin else 0)
+            at, g[0] = self.at - chunk.offset, 0.0
             order, todo, tried = self._order(chunk), chunk.count, set[Order | None]()
             limit = GROWTH_LIMIT
             while todo:
                 kernel = self._adjoint(order)
                 done = todo
-                todo, left = sweep_back(
-                    kernel.address, todo - 1, chunk.first, chunk.h, chunk.origin, c, Z, X, a, g, at, bars, left, limit
-                )
+                where = chunk.first, chunk.h, chunk.origin
+                moving = times, float(chunk.offset), chunk.stretch
+                todo, left = sweep_back(kernel.address, todo - 1, *where, c, Z, X, a, g, at, bars, left, limit, *moving)
                 if todo:
                     tried = tried if todo == done else set()
                     order, limit = self._other(order, tried, X[todo - 1], Z[todo - 1], c)
                     tried.add(order)
+            by_h += chunk.stretch * g[0]
         while left > 0:
             left -= 1
             a += bars[left]
+        g[0], g[1] = by_h + times[1], times[0]
         return a, g[:-1]
 
     def forth(self, dz: np.ndarray, dc: np.ndarray) -> np.ndarray:
         """Derivatives of the observed states along directions: (observed, direction, entry)."""
-        c, nz = self.c, dz.shape[1]
-        d = np.ascontiguousarray(np.hstack([dz, dc]), dtype=float)
-        new = np.empty(dz.size + 1)
         out = np.empty((len(self.at), *dz.shape))
         out[self.at == 0] = dz
+        for chunk, kept in self.directions_through(dz, dc):
+            before = chunk.offset + chunk.first
+            here = (self.at > before) & (self.at <= before + chunk.count)
+            out[here] = kept[self.at[here] - before - 1]
+        return out
+
+    def directions_through(self, dz: np.ndarray, dc: np.ndarray) -> Iterator[tuple[Chunk, np.ndarray]]:
+        """Every chunk, and the directions behind each of its steps."""
+        c, d = self.c, np.ascontiguousarray(np.hstack([dz, dc]), dtype=float)
+        dc, new = np.ascontiguousarray(dc, dtype=float), np.empty(dz.size + 1)
         for chunk in self.chunks:
             Z, X = self.steps_of(chunk)
             order, done, tried, limit = self._order(chunk), 0, set[Order | None](), GROWTH_LIMIT
             kept = np.empty((chunk.count, *dz.shape))
+            where, moving = (chunk.first, chunk.h, chunk.origin), (dc, float(chunk.offset), chunk.stretch)
             while done < chunk.count:
-                before = done
-                done = sweep_forth(
-                    self._tangent(order, len(d)).address,
-                    done,
-                    chunk.first,
-                    chunk.h,
-                    chunk.origin,
-                    c,
-                    Z,
-                    X,
-                    d,
-                    new,
-                    kept,
-                    limit,
-                )
+                before, kernel = done, self._tangent(order, len(d))
+                done = sweep_forth(kernel.address, done, *where, c, Z, X, d, new, kept, limit, *moving)
                 if done < chunk.count:
                     tried = tried if done == before else set()
                     order, limit = self._other(order, tried, X[done], Z[done], c)
                     tried.add(order)
-            first = self.steps - chunk.count if chunk.origin != self.chunks[0].origin else chunk.first
-            here = (self.at > first) & (self.at <= first + chunk.count)
-            out[here] = kept[self.at[here] - first - 1]
-        assert out.shape[2] == nz
-        return out
+            yield chunk, kept
+
+    def second(
+        self, bars: np.ndarray, dbars: np.ndarray, dz: np.ndarray, dc: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What `back` gives, and its tangents along one direction: a, g, da, dg.
+
+        The tangent is taken forth once to know it at the beginning of every chunk, and once more in each chunk.
+        """
+        starts = [dz]
+        for _, kept in self.directions_through(dz[None], dc[None]):
+            starts.append(kept[-1, 0].copy())
+        nz, c = self.compiled.layout.size, self.c
+        a, da, g, dg, left = np.zeros(nz), np.zeros(nz), np.zeros(c.size), np.zeros(c.size), len(self.at)
+        bars, dbars = (np.ascontiguousarray(rows, dtype=float) for rows in (bars, dbars))
+        for number, chunk in reversed(list(enumerate(self.chunks))):
+            Z, X = self.steps_of(chunk)
+            alone = replace(self, chunks=[replace(chunk, Z=Z, X=X)])
+            ((_, kept),) = alone.directions_through(starts[number][None], dc[None])
+            D = np.ascontiguousarray(np.vstack([starts[number], kept[:-1, 0]]))
+            order, todo, tried, limit = self._order(chunk), chunk.count, set[Order | None](), GROWTH_LIMIT
+            where, at = (chunk.first, chunk.h, chunk.origin), self.at - chunk.offset
+            while todo:
+                done, kernel = todo, self._second(order)
+                found = a, da, g, dg, at, bars, dbars, left, limit, float(chunk.offset), chunk.stretch
+                todo, left = sweep_second(kernel.address, todo - 1, *where, c, Z, X, D, dc, *found)
+                if todo:
+                    tried = tried if todo == done else set()
+                    order, limit = self._other(order, tried, X[todo - 1], Z[todo - 1], c)
+                    tried.add(order)
+        for i in range(left):
+            a, da = a + bars[i], da + dbars[i]
+        return a, g, da, dg
 
     def _order(self, chunk: Chunk) -> Order | None:
         if not self.compiled.flat.size:
@@ -150,34 +191,50 @@ class Tape:
         key = "tangent", order, directions
         return self.compiled.once(key, lambda: tangent_kernel(self.compiled.flat, order, directions))
 
+    def _second(self, order: Order | None) -> Code:
+        return self.compiled.once(("second", order), lambda: second_kernel(self.compiled.flat, order))
+
 
 def _policy(chunk: Chunk) -> Policy:
     return Policy(False, chunk.h, chunk.origin, chunk.first, -1, np.inf, np.inf, True)
 
 
-def recorded(plan: Plan, compiled: CompiledStep, carry: Carry, stepper: Stepper, every: int | None, keep: bool) -> Tape:
-    """Take the steps of a plan and keep what derivatives need; every so many states are observed, or the last one."""
+def observed_numbers(plan: Plan, every: int | None) -> np.ndarray:
+    """Numbers of the states that a run observes: those that `every` divides and the last one, or that one alone."""
     regular, rest = whole_steps(plan.h, plan.t0, plan.t_end)
     steps = regular + bool(rest)
-    tape = Tape(compiled, plan.k, steps, stepper)
-    numbers = [steps] if every is None else [*range(0, regular + 1, every), *([steps] if rest else [])]
-    tape.at = np.array(numbers, dtype=np.int64)
-    tape.t = np.where(tape.at <= regular, plan.t0 + tape.at * plan.h, plan.t_end)
-    tape.states = np.empty((len(numbers), compiled.layout.size))
-    tape.states[tape.at == 0] = carry.z
-    todo = [(first, min(CHUNK, regular - first), plan.h, plan.t0) for first in range(0, regular, CHUNK)]
+    numbers = [] if every is None else list(range(0, regular + 1, every))
+    return np.array(numbers if numbers and numbers[-1] == steps else [*numbers, steps], dtype=np.int64)
+
+
+def recorded(plan: Plan, compiled: CompiledStep, carry: Carry, stepper: Stepper, at: np.ndarray, keep: bool) -> Tape:
+    """Take the steps of a plan and keep what derivatives need; states with the numbers `at` are observed."""
+    regular, rest = whole_steps(plan.h, plan.t0, plan.t_end)
+    tape = Tape(compiled, plan.k, regular + bool(rest), stepper)
+    tape.at, tape.t = at, np.where(at <= regular, plan.t0 + at * plan.h, plan.t_end)
+    # the end stays where it is if the last step is shortened: the longer the others, the shorter that one
+    tape.t_by_h = np.where(at <= regular, at, 0).astype(float)
+    tape.states = np.empty((len(at), compiled.layout.size))
+    tape.states[at == 0] = carry.z
+    todo = [(first, min(CHUNK, regular - first), plan.h, plan.t0, 1.0, 0) for first in range(0, regular, CHUNK)]
     if rest:
-        todo.append((0, 1, rest, plan.t0 + regular * plan.h))
+        todo.append((0, 1, rest, plan.t0 + regular * plan.h, -float(regular), regular))
     done = 0
-    for first, count, h, origin in todo:
-        chunk = Chunk(first, count, h, origin, carry, stepper.state())
-        taken = stepper.advance(carry, count, _policy(chunk), flow(h))
-        if taken.trouble is not None:
-            raise IntegrationError(f"the step from t = {taken.carry.t:.9g} failed: {taken.trouble.reason}")
-        if keep:
-            chunk.Z, chunk.X = np.vstack([carry.z, taken.Z[:-1]]), taken.X.copy()
-        here = (tape.at > done) & (tape.at <= done + count)
-        tape.states[here] = taken.Z[tape.at[here] - done - 1]
+    for first, count, h, origin, stretch, offset in todo:
+        chunk = Chunk(first, count, h, origin, carry, stepper.state(), stretch, offset)
+        carry, states = advanced(chunk, stepper, keep)
+        here = (at > done) & (at <= done + count)
+        tape.states[here] = states[at[here] - done - 1]
         tape.chunks.append(chunk)
-        carry, done = taken.carry, done + count
+        done += count
     return tape
+
+
+def advanced(chunk: Chunk, stepper: Stepper, keep: bool) -> tuple[Carry, np.ndarray]:
+    """Take the steps of a chunk, and keep with it what derivatives need: where it ends, and the states behind steps."""
+    taken = stepper.advance(chunk.carry, chunk.count, _policy(chunk), flow(chunk.h))
+    if taken.trouble is not None:
+        raise IntegrationError(f"the step from t = {taken.carry.t:.9g} failed: {taken.trouble.reason}")
+    if keep:
+        chunk.Z, chunk.X = np.vstack([chunk.carry.z, taken.Z[:-1]]), taken.X.copy()
+    return taken.carry, taken.Z

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from livens.engine.batch import Batch, Outcome, Schedule, in_order, ordered_members, width_of
-from livens.engine.compiled import CompiledStep, compiled_step
+from livens.engine.batch import Batch, Bins, Outcome, Schedule, in_order, ordered_members, width_of
+from livens.engine.compiled import CompiledStep
 from livens.engine.factors import Order
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.table import observing
 from livens.engine.watch import Watched
-from livens.errors import InputError, LivensError
-from livens.expressions.evaluate import Evaluator
+from livens.errors import InputError
+from livens.expressions.numbers import whole_number
 from livens.models import observable
-from livens.models.model import InitialState, Model
-from livens.results.ensemble import Ensemble, Reduced
+from livens.models.model import Model
+from livens.results.ensemble import Ensemble, Reduced, Summaries
 from livens.results.record import Summary
+from livens.run.blocks import Work, carried_out
 from livens.run.extremes import conserved, energy_scale, summary_of, watched_columns
 from livens.run.march import whole_steps
+from livens.run.members import Members, first_states
 from livens.run.plan import Plan
+from livens.run.progress import Progress
 from livens.run.run import TYPICAL_STEP
 
 Reductions = Mapping[str, Callable[..., Any]]
@@ -39,14 +43,25 @@ def why_not(plan: Plan) -> str:
     return ""
 
 
-def together(plans: Sequence[Plan], *, reduce: Reductions | None = None, threads: int = 1) -> Ensemble:
-    """Carry out plans with the same equations, scheme, step, end and rows, each from its own start."""
-    plan = plans[0]
+def together(
+    members: Members | Sequence[Plan],
+    *,
+    reduce: Reductions | None = None,
+    histograms: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    out: Path | None = None,
+    force: bool = False,
+    client: Any = None,
+    progress: bool | None = False,
+) -> Ensemble:
+    """Carry out runs with the same equations, scheme, step, end and rows, each from its own start."""
+    members = members if isinstance(members, Members) else Members.of(members)
+    plan = members.plan
     reason = why_not(plan)
     if reason:
         raise InputError(reason)
-    compiled, states, reasons = _starts(plans)
-    members = np.array([i for i in range(len(plans)) if i not in reasons], dtype=int)
+    compiled, z, reasons = first_states(members)
+    begun = np.array([i for i in range(members.count) if i not in reasons], dtype=int)
     names = plan.variables(compiled)
     kept = [name for name in compiled.layout.sizes if name in names]
     columns = np.concatenate([np.arange(compiled.layout.size)[compiled.layout[name]] for name in kept])
@@ -57,57 +72,44 @@ def together(plans: Sequence[Plan], *, reduce: Reductions | None = None, threads
         watched, shapes = _watched(compiled, momenta, reduce)
     else:
         watched, shapes = compiled.once("watched", lambda: _watched(compiled, momenta, {}))
-    k = np.array([one.k for one in plans])
+    bins = _bins(histograms, shapes)
     width, outcome = compiled.once("width", lambda: width_of(compiled)), None
-    if members.size:
-        z = np.array([states[i] for i in members])
-        order = ordered_members(z, k[members])
-        z, sorted_k = z[order], k[members][order]
-        batch = _batch(compiled, _pivots(compiled, plan, z, sorted_k), watched, width, bool(reduce))
-        outcome = in_order(batch.run(z, sorted_k, schedule, threads), order)
-        reasons |= {int(members[member]): why for member, why in outcome.reasons.items()}
-    return _ensemble(plans, compiled, schedule, outcome, members, reasons, momenta, shapes, k, width)
+    if begun.size:
+        z, k = z[begun], members.k[begun]
+        order = ordered_members(z, k)
+        z, k = z[order], k[order]
+        batch = _batch(compiled, _pivots(compiled, plan, z, k), watched, width, bool(reduce))
+        work = Work(batch, z, k, schedule, tuple(bins.values()), threads)
+        with Progress(plan.title, len(z), progress, unit="members") as bar:
+            outcome = in_order(carried_out(work, out, client, force, bar.update), order)
+        reasons |= {int(begun[member]): why for member, why in outcome.reasons.items()}
+    return _ensemble(members, compiled, schedule, outcome, begun, reasons, momenta, shapes, bins, width)
 
 
-def _starts(plans: Sequence[Plan]) -> tuple[CompiledStep, dict[int, np.ndarray], dict[int, str]]:
-    """The compiled step, and the first state of every member or why it has none."""
-    plan, states, reasons = plans[0], dict[int, np.ndarray](), dict[int, str]()
-    compiled, dropped = compiled_step(plan.model, plan.scheme), None
-    begun = {}
-    for i, one in enumerate(plans):
+def _bins(histograms: Mapping[str, Any] | None, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Bins]:
+    """Where the values of reduced numbers are counted."""
+    if histograms is None:
+        return {}
+    if not isinstance(histograms, Mapping):
+        raise InputError(f"histograms must map names to (low, high, bins), got {histograms!r}")
+    first, places = 0, {}
+    for name, shape in shapes.items():
+        places[name] = first
+        first += int(np.prod(shape, dtype=int))
+    found = {}
+    for name, given in histograms.items():
+        if name not in places or shapes[name] != ():
+            raise InputError(f"histograms are those of single numbers in reduce, '{name}' is none")
         try:
-            begun[i] = compiled.model.start(one.start, one.k, one.t0, one.project, one.redundant)
-        except LivensError as error:
-            reasons[i] = str(error)
-            continue
-        if dropped is not None and begun[i].dropped != dropped:
-            raise InputError("other constraints are redundant in some members than in others: run them by themselves")
-        dropped = begun[i].dropped
-    if dropped:
-        compiled = compiled_step(plan.model, plan.scheme, dropped)
-    memory = compiled.once(("memory", plan.t0, plan.h), lambda: _memory(compiled, plan))
-    for i, initial in begun.items():
-        states[i] = compiled.layout.vector({**initial.values, **memory(initial, plans[i].k)})
-    return compiled, states, reasons
-
-
-def _memory(compiled: CompiledStep, plan: Plan) -> Callable[[InitialState, np.ndarray], dict[str, Any]]:
-    """What the scheme adds to the state of a member: by expressions that are made ready once, if there are any."""
-    scheme, model, sizes = compiled.scheme, compiled.model, compiled.layout.sizes
-    if "p" in sizes:
-        q, p, k = (
-            ca.SX.sym(name, size) for name, size in zip("qpk", (sizes["q"], sizes["p"], plan.k.size), strict=True)
-        )
-        expressions = scheme.memory_expressions(model, q, p, k, plan.t0, plan.h)
-        if expressions:
-            evaluate = Evaluator([q, p, k], list(expressions.values()))
-
-            def evaluated(initial: InitialState, k: np.ndarray) -> dict[str, Any]:
-                found = evaluate(initial["q"], initial["p"], k)
-                return {name: value.ravel() for name, value in zip(expressions, found, strict=True)}
-
-            return evaluated
-    return lambda initial, k: scheme.memory(model, initial.values, k, initial.t, plan.h)
+            low, high, count = given
+            low, high = float(low), float(high)
+        except (TypeError, ValueError):
+            raise InputError(f"the histogram of '{name}' must be (low, high, bins), got {given!r}") from None
+        whole = whole_number(f"the number of bins of '{name}'", count, least=1, most=2**20)
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise InputError(f"the histogram of '{name}' needs low < high, got {given!r}")
+        found[name] = Bins(places[name], low, high, whole)
+    return found
 
 
 def _pivots(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarray) -> Order | None:
@@ -158,34 +160,40 @@ def _expression(model: Model, what: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 def _ensemble(
-    plans: Sequence[Plan],
+    members: Members,
     compiled: CompiledStep,
     schedule: Schedule,
     outcome: Outcome | None,
-    members: np.ndarray,
+    begun: np.ndarray,
     reasons: dict[int, str],
     momenta: tuple[str, ...],
     shapes: Mapping[str, tuple[int, ...]],
-    k: np.ndarray,
+    bins: Mapping[str, Bins],
     width: int,
 ) -> Ensemble:
-    plan, model, count = plans[0], compiled.model, len(plans)
+    plan, model, count, k = members.plan, compiled.model, members.count, members.k
     energy = model.watched_energy(compiled.scheme.conserves)
     states = np.full((count, schedule.rows, len(schedule.columns)), np.nan)
     steps, corrections = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    summary = [Summary(energy) for _ in plans]
-    reduced = {}
+    reduced, rows = {}, np.full(count, -1)
     if outcome is not None:
-        states[members], steps[members], corrections[members] = outcome.states, outcome.steps, outcome.corrections
-        for row, member in enumerate(members):
-            summary[member] = _summary(model, energy, momenta, k[member], outcome.first[row], outcome.largest[row])
+        rows[begun] = np.arange(len(begun))
+        states[begun], steps[begun], corrections[begun] = outcome.states, outcome.steps, outcome.corrections
         first = 0
         for name, shape in shapes.items():
             here = slice(first, first + int(np.prod(shape, dtype=int)))
             first = here.stop
             mean = outcome.sums[:, here] / (outcome.steps + 1)[:, None]
             found = (mean, outcome.lowest[:, here], outcome.highest[:, here])
-            reduced[name] = Reduced(*(_spread(values, members, count, shape) for values in found))
+            spread = [_spread(values, begun, count, shape) for values in found]
+            reduced[name] = Reduced(*spread, *_counted(outcome, bins, name, begun, count))
+
+    def summary(member: int) -> Summary:
+        row = rows[member]
+        if outcome is None or row < 0:
+            return Summary(energy)
+        return _summary(model, energy, momenta, k[member], outcome.first[row], outcome.largest[row])
+
     arrays, first = {}, 0
     for name, size in compiled.layout.sizes.items():
         if name in plan.variables(compiled):
@@ -195,7 +203,7 @@ def _ensemble(
     parameters = {
         name: k[:, entry.places[0]].reshape(count, *entry.shape)
         for name, entry in table.entries.items()
-        if name in table.shared.values or any(name in one.parameters for one in plans[:1])
+        if name in table.shared.values or name in plan.parameters
     }
     facts = dict(
         scheme=plan.scheme.name,
@@ -209,7 +217,20 @@ def _ensemble(
         width=width,
     )
     left = outcome.left if outcome is not None else 0
-    return Ensemble(schedule.times, arrays, parameters, reasons, summary, steps, corrections, facts, reduced, left)
+    summaries = Summaries(count, summary)
+    return Ensemble(schedule.times, arrays, parameters, reasons, summaries, steps, corrections, facts, reduced, left)
+
+
+def _counted(
+    outcome: Outcome, bins: Mapping[str, Bins], name: str, begun: np.ndarray, count: int
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Histogram and edges of a reduced number, if they were asked for."""
+    if name not in bins:
+        return None, None
+    one, number = bins[name], list(bins).index(name)
+    counts = np.zeros((count, one.count + 2), dtype=np.int64)
+    counts[begun] = outcome.counts[:, number, : one.count + 2]
+    return counts, np.linspace(one.low, one.high, one.count + 1)
 
 
 def _summary(

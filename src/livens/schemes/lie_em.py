@@ -9,7 +9,7 @@ from livens.models.system import System
 from livens.schemes.base import Requirement, Scheme
 from livens.schemes.livens_em import LivensEM
 from livens.schemes.recipes.frame_bodies import LieBody
-from livens.schemes.recipes.frame_equations import SPINS, FrameEquations, FrameScheme, spins_at
+from livens.schemes.recipes.frame_equations import SPINS, FrameEquations, FrameScheme, spin_expressions, spins_at
 from livens.schemes.step import StepEquations
 
 FRAMES = Requirement("has_frames", "bodies that are taken as frames (frames=True)")
@@ -52,3 +52,7 @@ class LieEM(FrameScheme, Scheme):
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         spins = spins_at(model, values["q"], values["p"])
         return {SPINS: spins} if spins.size else {}
+
+    def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+        spins = spin_expressions(model, q, p)
+        return {SPINS: spins} if spins.numel() else {}

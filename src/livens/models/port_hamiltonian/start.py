@@ -63,6 +63,26 @@ start nearby is (I = 1, V_1 = 4, V_2 = 0, I_G = -1, I_R = 0); pass project=True 
     raise InputError(f"{problem}; a consistent start nearby is ({shown}{more}); pass project=True to start there")
 
 
+def algebraic_projection(
+    model: PortHamiltonian, x: np.ndarray, t: float, k: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of the start that `project` would find, by x0 and by the parameters, at a consistent start."""
+    n, here = model.n, _linearised(model)(x, t, k)
+    assert here is not None  # a start that cannot be evaluated has been refused
+    rows = _null_rows(here.E)
+    if not len(rows):
+        return np.eye(n), np.zeros((n, k.size))
+    d = model.descriptor
+    scaled_rows, columns = _equilibrated(here.E)
+    xdot = columns * np.linalg.lstsq(scaled_rows[:, None] * here.E * columns, scaled_rows * here.f, rcond=RANK)[0]
+    by_k = np.array(ca.Function("f", [d.x, d.xdot, d.t, d.k], [-ca.jacobian(d.residual, d.k)])(x, xdot, t, k))
+    within = _null_rows(here.E.T).T
+    enough = np.linalg.matrix_rank(rows @ here.slope @ within) == len(rows)
+    directions = within if enough else np.eye(n)
+    inverse = directions @ _shortest(rows, here.slope, directions) @ rows
+    return np.eye(n) - inverse @ here.slope, -inverse @ by_k
+
+
 @dataclass(frozen=True)
 class Linearised:
     """``E x' = f`` at a state, ``d(f - E x')/dx`` at the x' that fits best, and the sizes of f that mean nothing."""

@@ -21,7 +21,7 @@ from livens.models.frames import Frame, body_kinds, mass_and_euler
 from livens.models.model import digest_of
 from livens.models.system import System
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, State
-from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState
+from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState, cross
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.step import FlatEquations, StepEquations, table_digest
 
@@ -376,6 +376,21 @@ def spins_at(system: System, q: np.ndarray, p: np.ndarray) -> np.ndarray:
         turning = np.cross(D, P).sum(axis=0) if frame.dimension == 3 else D[:, 0] @ P[:, 1] - D[:, 1] @ P[:, 0]
         found.append(D @ turning if frame.dimension == 3 else np.array([turning]))
     return np.concatenate(found) if found else np.zeros(0)
+
+
+def spin_expressions(system: System, q: Any, p: Any) -> Any:
+    """The same as an expression of symbols."""
+    found = [ca.SX(0, 1)]
+    for frame in system.frames:
+        if not frame.directors:
+            continue
+        D, P = ([x[list(places)] for places in frame.directors] for x in (q, p))
+        if frame.dimension == 3:
+            turning = sum((cross(d, f) for d, f in zip(D, P, strict=True)), ca.SX.zeros(3))
+            found += [ca.dot(d, turning) for d in D]
+        else:
+            found.append(D[0][0] * P[0][1] - D[0][1] * P[0][0] + D[1][0] * P[1][1] - D[1][1] * P[1][0])
+    return ca.vertcat(*found)
 
 
 def _massless(model: ElementModel, body: bool) -> ElementModel:

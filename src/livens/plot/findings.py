@@ -1,0 +1,104 @@
+"""Pictures of what studies found: fits, exponents, modes, bands of uncertainty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from livens.errors import InputError
+from livens.plot.style import COLUMN, GREY, PALETTE, house_style, legend, new_figure, save
+
+if TYPE_CHECKING:
+    from livens.analysis.linearise import Linearisation
+    from livens.analysis.study.fitting import ParameterFit
+    from livens.analysis.study.stability import Lyapunov
+    from livens.analysis.study.uncertainty import Uncertainty
+
+#: At most this many curves of one picture can be told apart.
+_CURVES = 6
+
+
+def _saved(figure: Figure, path: str | Path | None) -> Figure:
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+@house_style()
+def fit(found: ParameterFit, path: str | Path | None = None) -> Figure:
+    """Data with their standard deviation, the motion that was fitted, and what is left between them."""
+    figure = new_figure(COLUMN, 3.2)
+    top, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
+    order = np.argsort(found.t)
+    t, drawn = found.t[order], []
+    for i in range(min(found.data.shape[1], _CURVES)):
+        colour = PALETTE[i % len(PALETTE)]
+        bars = dict(fmt=".", markersize=2.5, elinewidth=0.5, color=colour)
+        top.errorbar(t, found.data[order, i], found.sigma[order, i], alpha=0.6, **bars)
+        label = "fit" if found.data.shape[1] == 1 else f"fit, number {i}"
+        drawn += top.plot(t, found.model[order, i], color=colour, label=label)
+        left = (found.data - found.model)[order, i] / found.sigma[order, i]
+        below.plot(t, left, ".", markersize=2.5, color=colour)
+    below.axhspan(-1, 1, color="#EEEEEE", zorder=0)
+    below.axhline(0, color=GREY, linewidth=0.5)
+    top.set_ylabel("measured")
+    below.set_ylabel(r"misfit ($\sigma$)")
+    below.set_xlabel("$t$ (s)")
+    legend(top, *drawn)
+    told = ", ".join(f"{name} = {value:.5g} ± {found.errors[name]:.1g}" for name, value in found.values.items())
+    figure.suptitle(told[:90], x=0.01, ha="left", color=GREY)
+    return _saved(figure, path)
+
+
+@house_style()
+def exponents(found: Lyapunov, path: str | Path | None = None) -> Figure:
+    """How the estimates of Lyapunov exponents settle."""
+    figure = new_figure(COLUMN, 2.2)
+    axes = figure.subplots()
+    for i, exponent in enumerate(found.exponents):
+        axes.plot(found.t, found.history[:, i], color=PALETTE[i % len(PALETTE)], label=f"{exponent:.4g}")
+    axes.axhline(0, color=GREY, linewidth=0.5)
+    axes.set_xlabel("$t$ (s)")
+    axes.set_ylabel("mean growth (1/s)")
+    legend(axes)
+    return _saved(figure, path)
+
+
+@house_style()
+def eigenvalues(found: Linearisation, path: str | Path | None = None) -> Figure:
+    """The eigenvalues of small motions in the complex plane: stable ones lie to the left."""
+    figure = new_figure(COLUMN, 2.6)
+    axes = figure.subplots()
+    values = found.eigenvalues
+    axes.plot(values.real, values.imag, "o", markersize=4, color=PALETTE[0])
+    axes.axvline(0, color=GREY, linewidth=0.5)
+    axes.axhline(0, color=GREY, linewidth=0.5)
+    width = max(np.abs(values.real).max(initial=0.0), 0.05 * np.abs(values).max(initial=1.0))
+    axes.set_xlim(-1.3 * width, 1.3 * width)
+    axes.set_xlabel("real part (1/s)")
+    axes.set_ylabel("imaginary part (1/s)")
+    return _saved(figure, path)
+
+
+@house_style()
+def band(found: Uncertainty, name: str, path: str | Path | None = None) -> Figure:
+    """An output over time: its median, and where half and nine tenths of all members are; the end as a histogram."""
+    values = found.quantiles(name, (0.05, 0.25, 0.5, 0.75, 0.95))
+    if values.ndim != 2:
+        raise InputError(f"the output '{name}' has several numbers: draw one that is a single number")
+    figure = new_figure(COLUMN, 2.3)
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(4, 1))
+    left.fill_between(found.t, values[0], values[4], color=PALETTE[0], alpha=0.2, linewidth=0, label="90 %")
+    left.fill_between(found.t, values[1], values[3], color=PALETTE[0], alpha=0.4, linewidth=0, label="50 %")
+    left.plot(found.t, values[2], color=PALETTE[0], label="median")
+    left.set_xlabel("$t$ (s)")
+    left.set_ylabel(name)
+    legend(left)
+    right.hist(found.samples(name), bins=30, orientation="horizontal", color=PALETTE[0], alpha=0.6)
+    right.set_xlabel("at the end")
+    right.set_xticks([])
+    return _saved(figure, path)
+

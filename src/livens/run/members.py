@@ -1,0 +1,165 @@
+"""Runs that differ in numbers only, as columns of numbers, and where each of them starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.compiled import CompiledStep, compiled_step
+from livens.engine.table import Table
+from livens.errors import InputError, LivensError
+from livens.expressions.evaluate import Evaluator
+from livens.models.model import InitialState, Model
+from livens.models.start import TOLERANCE
+from livens.models.summed import dynamics
+from livens.models.system import System
+from livens.run.plan import Plan
+
+#: So many numbers of matrices are looked at together.
+_SLAB = 4_000_000
+#: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
+_REGULAR = 1e-8
+
+
+@dataclass(frozen=True)
+class Members:
+    """What all runs have in common, and the numbers in which they differ: one row for each, or one for all."""
+
+    plan: Plan
+    count: int
+    starts: dict[str, np.ndarray]
+    k: np.ndarray  # (member, parameter)
+
+    @classmethod
+    def of(cls, plans: Sequence[Plan]) -> Members:
+        """Plans with the same equations, scheme, step, end and rows."""
+        starts = {name: np.array([np.asarray(plan.start[name], float) for plan in plans]) for name in plans[0].start}
+        return cls(plans[0], len(plans), starts, np.array([plan.k for plan in plans]))
+
+    def start(self, member: int) -> dict[str, np.ndarray]:
+        return {name: rows[member if len(rows) > 1 else 0] for name, rows in self.starts.items()}
+
+
+def parameter_rows(model: Model, own: dict[str, Any], values: dict[str, np.ndarray], count: int) -> np.ndarray:
+    """All parameters of every member: those they have in common, and columns of those that differ."""
+    first = {name: rows[0] for name, rows in values.items()}
+    k = np.repeat(model.parameter_vector({**own, **first})[None], count, axis=0)  # names and shapes are checked here
+    table = model.parameter_table
+    for name, rows in values.items():
+        if len(rows) > 1:
+            if not np.isfinite(rows).all():
+                raise InputError(f"parameter '{name}' must be finite in every member")
+            for place in table.find(name).places:
+                k[:, place] = rows.reshape(count, -1)
+    return k
+
+
+def first_states(members: Members) -> tuple[CompiledStep, np.ndarray, dict[int, str]]:
+    """The compiled step, the first state of every member, and why some have none."""
+    plan, reasons = members.plan, dict[int, str]()
+    compiled = compiled_step(plan.model, plan.scheme)
+    model, layout = compiled.model, compiled.layout
+    z = np.full((members.count, layout.size), np.nan)
+    good = np.zeros(members.count, dtype=bool)
+    if isinstance(model, System) and set(members.starts) == {"q0", "v0"}:
+        good = _regular(compiled, model, members, z)
+    begun, dropped = {}, () if good.any() else None
+    for i in np.flatnonzero(~good):
+        try:
+            found = model.start(members.start(int(i)), members.k[i], plan.t0, plan.project, plan.redundant)
+        except LivensError as error:
+            reasons[int(i)] = str(error)
+            continue
+        if dropped is not None and found.dropped != dropped:
+            raise InputError("other constraints are redundant in some members than in others: run them by themselves")
+        begun[int(i)], dropped = found, found.dropped
+    if dropped:
+        compiled = compiled_step(plan.model, plan.scheme, dropped)
+    for i, found in begun.items():
+        z[i] = compiled.layout.vector(found.values)
+    if set(layout.sizes) - set(model.layout.sizes):
+        _remember(compiled, members, z, begun)
+    return compiled, z, reasons
+
+
+def _regular(compiled: CompiledStep, system: System, members: Members, z: np.ndarray) -> np.ndarray:
+    """Fill in the states of members that start without any trouble, as `livens.models.start` does for one of them."""
+    n, m, layout, plan = system.n, system.m, compiled.layout, members.plan
+    rows = {}
+    for name in ("q0", "v0"):
+        values = members.starts[name]
+        if values.shape[1:] != (n,):
+            return np.zeros(members.count, dtype=bool)  # what is wrong is said where they start one by one
+        rows[name] = np.broadcast_to(values, (members.count, n))
+    table: Table = compiled.once("regular starts", lambda: _start_table(system))
+    good = np.zeros(members.count, dtype=bool)
+    slab = max(1, _SLAB // table.width)
+    for first in range(0, members.count, slab):
+        here = slice(first, min(first + slab, members.count))
+        q, v, k = rows["q0"][here], rows["v0"][here], members.k[here]
+        state = np.hstack([q, v, np.zeros_like(q)])
+        found = table(np.full(len(q), plan.t0), state, k[0], X=np.ascontiguousarray(k))
+        fine = (found[:, 0] <= TOLERANCE) & (found[:, 1] <= TOLERANCE) & np.isfinite(found[:, 3])
+        multipliers = np.zeros((len(q), m))
+        if m:
+            A = found[:, 4 + n : 4 + n + (n + m) ** 2].reshape(-1, n + m, n + m).transpose(0, 2, 1)
+            A = np.where(fine[:, None, None], A, np.eye(n + m))
+            try:
+                inverse = np.linalg.inv(A)
+            except np.linalg.LinAlgError:
+                continue
+            size = np.abs(A).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
+            fine &= size * _REGULAR < 1.0
+            multipliers = np.einsum("aij,aj->ai", inverse, found[:, 4 + n + (n + m) ** 2 :])[:, n:]
+        parts = {"q": q, "v": v, "p": found[:, 4 : 4 + n], "multipliers": multipliers}
+        block = np.zeros((len(q), layout.size))
+        for name, values in parts.items():
+            block[:, layout[name]] = values
+        z[here] = np.where(fine[:, None], block, np.nan)
+        good[here] = fine
+    return good
+
+
+def _start_table(system: System) -> Table:
+    """What a start without any trouble needs, of members with parameters of their own."""
+    d = dynamics(system)
+    checks, momenta, matrix, right = d.regular_start
+    columns = [checks, momenta, *([ca.vec(ca.densify(matrix)), right] if system.m else [])]
+    k = ca.SX.sym("k", system.parameter_count)
+    together = ca.substitute(ca.vertcat(*(ca.densify(part) for part in columns)), d.k, k)
+    return Table(system, together, k)
+
+
+def _remember(compiled: CompiledStep, members: Members, z: np.ndarray, begun: dict[int, InitialState]) -> None:
+    """What the scheme adds to the states."""
+    plan, layout = members.plan, compiled.layout
+    memory = compiled.once(("memory", plan.t0, plan.h), lambda: _memory(compiled, plan))
+    for i in np.flatnonzero(np.isfinite(z).all(axis=1)):
+        found = begun.get(int(i))
+        if found is None:
+            found = InitialState(plan.t0, {name: z[i, layout[name]] for name in ("q", "v", "p", "multipliers")})
+        for name, value in memory(found, members.k[i]).items():
+            z[i, layout[name]] = value
+
+
+def _memory(compiled: CompiledStep, plan: Plan) -> Callable[[InitialState, np.ndarray], dict[str, Any]]:
+    """What the scheme adds to the state of a member: by expressions that are made ready once, if there are any."""
+    scheme, model, sizes = compiled.scheme, compiled.model, compiled.layout.sizes
+    if "p" in sizes:
+        q, p, k = (
+            ca.SX.sym(name, size) for name, size in zip("qpk", (sizes["q"], sizes["p"], plan.k.size), strict=True)
+        )
+        expressions = scheme.memory_expressions(model, q, p, k, plan.t0, plan.h)
+        if expressions:
+            evaluate = Evaluator([q, p, k], list(expressions.values()))
+
+            def evaluated(initial: InitialState, k: np.ndarray) -> dict[str, Any]:
+                found = evaluate(initial["q"], initial["p"], k)
+                return {name: value.ravel() for name, value in zip(expressions, found, strict=True)}
+
+            return evaluated
+    return lambda initial, k: scheme.memory(model, initial.values, k, initial.t, plan.h)
