@@ -148,6 +148,7 @@ ACCESSORS = {
     "observe": "analysis.observables",
     "plot": "plot",
     "problem": "scenario.saved",
+    "report": "analysis.report",
     "scene": "scenario.saved",
     "system": "scenario.saved",
     "view": "viewer",

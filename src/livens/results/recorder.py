@@ -146,6 +146,10 @@ class Recorder:
                 found[name] = self._room[name][: self._used]
         return found
 
+    def in_memory(self) -> Rows:
+        """The rows so far that have not gone to a file, by variable."""
+        return self._taken()
+
     # -- to the file --------------------------------------------------------------------------------------------------
     def save_now_and_then(self, record: Callable[[], Record]) -> None:
         """Write to the file, if there is one and it is time."""

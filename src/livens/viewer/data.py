@@ -72,7 +72,7 @@ def run_data(
         "t": text(few.t.astype("<f8")),
         "shapes": shapes,
         "forces": [_force(force, tracks) for force in forces],
-        "force": max((float(np.linalg.norm(force.force, axis=1).max()) for force in forces), default=0.0),
+        "force": _large(forces),
         "values": tracks.values,
         "tracks": tracks.packed(),
         "low": low.tolist(),
@@ -83,6 +83,14 @@ def run_data(
         "curves": curves_of(few, curves),
         "offered": offered(few, forces),
     }
+
+
+def _large(forces: Sequence[JointForce]) -> float:
+    """What counts as a large force; a short peak, as in a singular position, is no measure for the others."""
+    if not forces:
+        return 0.0
+    largest = np.max([np.linalg.norm(force.force, axis=1) for force in forces], axis=0)
+    return float(np.quantile(largest[np.isfinite(largest)], 0.9)) if np.isfinite(largest).any() else 0.0
 
 
 def _force(force: JointForce, tracks: Tracks) -> dict[str, Any]:

@@ -246,7 +246,7 @@ function load(content, same) {
   if (!same || !touched) home();
   render();
 }
-window.addEventListener("resize", fit);
+new ResizeObserver(fit).observe(element("stage"));
 const find = (name, r) => worlds[r || 0].run.shapes.find((s) => s.name === name);
 window.livens = {
   load, seek, play, follow, setLayout, dress, under, camera, shown, renderer, home, offer,

@@ -196,15 +196,15 @@ class World {
     this.group.add(mesh);
     return mesh;
   }
-  // Arrows of vectors, each as long as a quarter of the picture where it is longest.
-  buildArrows(vectors, longest) {
-    if (!vectors.length || !longest) return null;
-    const reach = (0.25 * size) / longest, group = new T.Group();
+  // Arrows of vectors: those of the usual size are as long as a quarter of the picture, none twice as long as that.
+  buildArrows(vectors, large) {
+    if (!vectors.length || !large) return null;
+    const reach = (0.25 * size) / large, group = new T.Group();
     this.group.add(group);
     const shafts = new Batch("cylinder", group, false), heads = new Batch("arrow", group, false);
     for (const each of vectors) {
       const pose = (from, to, width) => (into) => {
-        each.at(a); each.vector(b).multiplyScalar(reach);
+        each.at(a); each.vector(b).multiplyScalar(reach).clampLength(0, 0.5 * size);
         const length = b.length();
         if (!(length > 1e-4 * size)) return into.makeScale(0, 0, 0);
         quaternion.setFromUnitVectors(Y, along.copy(b).multiplyScalar(1 / length));
@@ -215,7 +215,11 @@ class World {
       shafts.add({ shape, colour: each.colour, matrix: pose(0, 0.8, 0.009 * size) });
       heads.add({ shape, colour: each.colour, matrix: pose(0.8, 1, 0.028 * size) });
     }
-    shafts.build(); heads.build();
+    for (const batch of [shafts, heads]) {
+      batch.build();
+      batch.mesh.material.depthTest = false; // a force acts within a body, and is to be seen all the same
+      batch.mesh.renderOrder = 1;
+    }
     return { group, batches: [shafts, heads], vectors };
   }
   pose(shown) {
