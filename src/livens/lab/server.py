@@ -128,6 +128,10 @@ class Lab:
         """Ask a lab that serves in another thread to end."""
         self._server.should_exit = True
 
+    def close(self) -> None:
+        """Give the port back, of a lab that does not serve."""
+        self._socket.close()
+
     @property
     def serving(self) -> bool:
         return bool(self._server and self._server.started)

@@ -131,4 +131,4 @@ class Worker:
     def _picture(result: Any, frames: int | None = None) -> dict[str, Any]:
         from livens.viewer.data import run_data, scene_or_nothing
 
-        return run_data(result, frames, scene=scene_or_nothing(result))
+        return run_data(result, frames, scene=scene_or_nothing(result), offers=frames is None)

@@ -42,9 +42,14 @@ def scene_or_nothing(result: Result) -> Scene:
 
 
 def run_data(
-    result: Result, frames: int | None = None, *, curves: Sequence[str] = (), scene: Scene | None = None
+    result: Result,
+    frames: int | None = None,
+    *,
+    curves: Sequence[str] = (),
+    offers: bool = True,
+    scene: Scene | None = None,
 ) -> dict[str, Any]:
-    """One run as the page reads it; `curves` are names of what is plotted besides the usual."""
+    """One run as the page reads it; `curves` are names of what is plotted besides the usual, `offers` of what may be."""
     scene = check_scene(result) if scene is None else scene
     moving = sum(isinstance(entry, list) for entry in scene.tape) + 3 * len(scene.traced)
     rows = chosen_rows(np.asarray(result.t), moving, frames)
@@ -81,7 +86,7 @@ def run_data(
         "flies": bool(np.linalg.norm(high - low) > _FAR * size),
         "speed": fastest,
         "curves": curves_of(few, curves),
-        "offered": offered(few, forces),
+        "offered": offered(few, forces) if offers else [],
     }
 
 

@@ -1,6 +1,7 @@
 // -- plots: curves below the picture, with a cursor that shares its time ------------------------------------------------
 const MARGIN = 52;
 let panels = [];
+const wanted = new Set(); // names of panels that somebody asked for
 
 function colourOf(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
@@ -12,7 +13,7 @@ function addPanel(name, pick, closable) {
   const sheet = document.createElement("canvas"), head = document.createElement("b"), scaleButton = document.createElement("button");
   const unit = curves[0].unit ? " (" + curves[0].unit + ")" : "";
   head.textContent = name + unit;
-  const panel = { name, figure, sheet, curves, log: curves.some((c) => c.log), closable };
+  const panel = { name, figure, sheet, curves, log: curves.some((c) => c.log) };
   scaleButton.className = "small"; scaleButton.title = "linear or logarithmic";
   const say = () => { scaleButton.textContent = panel.log ? "log" : "lin"; };
   scaleButton.onclick = () => { panel.log = !panel.log; say(); drawPanel(panel); };
@@ -30,7 +31,7 @@ function addPanel(name, pick, closable) {
   if (closable) {
     const close = document.createElement("button");
     close.className = "small"; close.textContent = "\u00d7"; close.title = "close";
-    close.onclick = () => { figure.remove(); panels = panels.filter((other) => other !== panel); };
+    close.onclick = () => { wanted.delete(name); figure.remove(); panels = panels.filter((other) => other !== panel); };
     caption.append(close);
   }
   figure.append(caption, sheet);
@@ -47,19 +48,19 @@ function addPanel(name, pick, closable) {
 }
 
 function offer(name) {
+  wanted.add(name);
   if (panels.some((panel) => panel.name === name)) return;
   const panel = addPanel(name, (run) => run.offered.filter((c) => c.panel === name), true);
   if (panel) drawPanel(panel);
 }
 
 function buildPanels() {
-  const asked = panels.filter((panel) => panel.closable).map((panel) => panel.name);
   panels = [];
   element("plots").replaceChildren();
   for (const name of new Set(runs.flatMap((r) => r.curves.map((c) => c.panel)))) {
     addPanel(name, (run) => run.curves.filter((c) => c.panel === name), false);
   }
-  asked.forEach(offer);
+  wanted.forEach(offer);
   const more = element("more"), names = [...new Set(runs.flatMap((r) => r.offered.map((c) => c.panel)))];
   more.replaceChildren(...["plot \u2026", ...names].map((name, i) => {
     const option = document.createElement("option");
