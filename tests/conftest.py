@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from browsing import MISSING
 
 DATA = Path(__file__).parent / "data"

@@ -80,7 +80,9 @@ class Report:
     def _repr_html_(self) -> str:
         parts = [html.cell(line) for line in self.lines]
         if self.accuracy is not None:
-            style = {NOT_RESOLVED: "color:#c1272d;font-weight:bold", UNTIL: "color:#b8860b"}.get(self.accuracy.verdict, "")
+            style = {NOT_RESOLVED: "color:#c1272d;font-weight:bold", UNTIL: "color:#b8860b"}.get(
+                self.accuracy.verdict, ""
+            )
             parts.append(f'<span class="livens-accuracy" style="{style}">{html.cell(self.accuracy.words())}</span>')
         heads = ("quantity", "at the start", "worst deviation", "drift per unit time", "")
         marked = [row.verdict == NOT_AS_PROMISED for row in self.rows]

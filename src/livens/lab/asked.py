@@ -93,7 +93,11 @@ class Asked:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
         if self.file.endswith(RESULTS):
             return f"import livens as lv\n\nrun = lv.load({self.file!r})\nprint(run.report())\nrun.view()\n"
-        problem = f"lv.problems.load({self.problem!r}{options})" if self.problem else f"lv.scenario.load({self.file!r}).problem()"
+        problem = (
+            f"lv.problems.load({self.problem!r}{options})"
+            if self.problem
+            else f"lv.scenario.load({self.file!r}).problem()"
+        )
         lines = ["import livens as lv", "", f"problem = {problem}"]
         numbers = [f"{name}={value!r}" for name, value in (("h", self.h), ("t_end", self.t_end)) if value is not None]
         runs = []
@@ -117,11 +121,13 @@ class Asked:
 
 
 def _counted(problem: str, options: Mapping[Any, Any]) -> dict[str, Any]:
-    """Options as they are, once those that count something are not too many: a model of them is built before it runs."""
+    """Options as they are; those that count something must not be too many, as the model is built before it runs."""
     found = {}
     for name, value in options.items():
         if not isinstance(name, str) or not isinstance(value, (int, float, list, tuple)) or isinstance(value, bool):
-            raise InputError(f"option '{str(name)[:40]}' must be a number or a list of numbers, got {str(value)[:40]!r}")
+            raise InputError(
+                f"option '{str(name)[:40]}' must be a number or a list of numbers, got {str(value)[:40]!r}"
+            )
         known = problems.entry(problem).options if problem else {}
         if isinstance(known.get(name), int) and isinstance(value, (int, float)) and value > MOST_COUNT:
             raise InputError(f"the lab takes {name} up to {MOST_COUNT}, got {value:g}; larger ones run with livens run")
@@ -144,7 +150,7 @@ def inside(folder: Path, name: str) -> Path:
 
 def files(folder: Path, most: int = 200) -> list[str]:
     """Scenarios and results in the folder and in those within it."""
-    found = []
+    found: list[str] = []
     for pattern in ("*", "*/*"):
         for path in sorted(folder.glob(pattern)):
             if path.suffix in (*SCENARIOS, *RESULTS) and not path.name.startswith(".") and len(found) < most:

@@ -60,7 +60,9 @@ class Lab:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(("127.0.0.1", port))
+            self._socket.listen()  # whoever comes before it serves, waits
         except OSError as error:
+            self._socket.close()
             raise InputError(f"the lab cannot listen at port {port}: {error.strerror or error}") from None
         self.port: int = self._socket.getsockname()[1]
         self.token = secrets.token_urlsafe(24)
@@ -103,7 +105,7 @@ class Lab:
             Route("/api/runs/{number:int}/files/{name}", self._download, methods=get),
         ]
         handlers = {LivensError: _sentence, HTTPException: _refused}
-        inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._life)  # type: ignore[arg-type]
+        inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._life)
         return Guard(inner, self.token, self.port)
 
     @contextlib.asynccontextmanager

@@ -49,7 +49,7 @@ def run_data(
     offers: bool = True,
     scene: Scene | None = None,
 ) -> dict[str, Any]:
-    """One run as the page reads it; `curves` are names of what is plotted besides the usual, `offers` of what may be."""
+    """One run as the page reads it; `curves` are plotted besides the usual, `offers` adds what a reader may ask for."""
     scene = check_scene(result) if scene is None else scene
     moving = sum(isinstance(entry, list) for entry in scene.tape) + 3 * len(scene.traced)
     rows = chosen_rows(np.asarray(result.t), moving, frames)

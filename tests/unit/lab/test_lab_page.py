@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
-from browsing import browser as chromium
-from browsing import needs_browser, wait, watched
 
 import livens as lv
+from browsing import browser as chromium
+from browsing import needs_browser, wait, watched
 
 pytest.importorskip("starlette")
 pytestmark = needs_browser
@@ -133,7 +133,7 @@ def test_the_gallery_moves(page, lab):
     wait(page, ready="true")
     assert page.locator(".card").count() == len(lv.problems.all())
     pictures = page.evaluate(
-        """() => gallery.moving.map(film => [0, 0.3].map(part => { film.draw(part); return film.canvas.toDataURL(); }))"""
+        "gallery.moving.map(f => [0, 0.3].map(part => { f.draw(part); return f.canvas.toDataURL(); }))"
     )
     assert len(pictures) == len(lv.problems.all()) and all(one != other for one, other in pictures)
     page.click('[data-problem="kepler"]')

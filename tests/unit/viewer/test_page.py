@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from browsing import browser as chromium
-from browsing import needs_browser, wait, watched
 
 import livens as lv
+from browsing import browser as chromium
+from browsing import needs_browser, wait, watched
 from livens.analysis.joint_forces import joint_forces
 from livens.viewer.frames import chosen_rows, part
 
@@ -170,7 +170,9 @@ def test_joint_forces_are_drawn_where_they_act(shown, linkage):
         page.evaluate("t => livens.seek(t)", few.t[row])
         for force, (name, at, vector) in zip(forces, page.evaluate("livens.arrows('forces')"), strict=True):
             assert name == force.name
-            assert np.allclose(at, force.at[row], atol=1e-3) and np.allclose(vector, force.force[row], atol=1e-4 * largest)
+            assert np.allclose(at, force.at[row], atol=1e-3) and np.allclose(
+                vector, force.force[row], atol=1e-4 * largest
+            )
     seen = pixels(page)
     page.click("#forces")
     assert pixels(page) != seen
