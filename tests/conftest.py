@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from browsing import MISSING
+
 DATA = Path(__file__).parent / "data"
 
 
@@ -22,3 +24,12 @@ def reference():
 def measured_order(steps, errors):
     """The slope of the error over the step size, by least squares in logarithms."""
     return np.polyfit(np.log(steps), np.log(errors), 1)[0]
+
+
+def pytest_unconfigure(config):
+    """The last line of the output says if pages were not tested."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
+    missing = sum(MISSING in str(report.longrepr) or "playwright" in str(report.longrepr) for report in skipped)
+    if missing and not hasattr(config, "workerinput"):
+        reporter.write_line(f"There is no browser: {missing} tests of pages were skipped.")

@@ -153,6 +153,7 @@ ACCESSORS = {
     "observe": "analysis.observables",
     "plot": "plot",
     "problem": "scenario.saved",
+    "report": "analysis.report",
     "scene": "scenario.saved",
     "system": "scenario.saved",
     "view": "viewer",

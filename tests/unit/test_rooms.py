@@ -15,7 +15,7 @@ SOURCE = Path(livens.__file__).parent
 #: Rooms from left to right. `results` stands before `run`: a run writes its results, and results know nothing of runs.
 ROOMS = (
     "errors math rotations expressions models multibody schemes engine results run problems scenario analysis plot "
-    "viewer reproduce bench cli"
+    "viewer lab reproduce bench cli"
 ).split()
 #: What every room may use, as the language itself.
 WORDS = ("errors", "math", "rotations")

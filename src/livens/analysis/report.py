@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from livens.analysis.accuracy import affordable
-from livens.analysis.accuracy.estimate import NOT_RESOLVED, UNTIL
+from livens.analysis.accuracy.estimate import NOT_RESOLVED, UNTIL, Estimate
 from livens.analysis.step_sizes import fictive, step_sizes
 from livens.analysis.verdicts import NOT_AS_PROMISED, Row, rows
+from livens.models import html
 from livens.results.result import Result
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Row", "print_report", "rows"]
+__all__ = ["Report", "Row", "print_report", "report", "rows"]
 
 #: Where there is no terminal to ask, lines may be so long.
 _WIDTH = 140
@@ -22,6 +24,7 @@ _WIDTH = 140
 _STYLES = {NOT_RESOLVED: "bold red", UNTIL: "yellow"}
 #: More events than this are only counted.
 _EVENTS = 10
+_NOTHING = "the model says of nothing that it is conserved"
 
 
 def console() -> Console:
@@ -37,35 +40,84 @@ def print_report(result: Result, *, accuracy: bool = True) -> list[Row]:
 
     Companions that tell the accuracy take a few seconds at most; ``accuracy=False`` leaves them out.
     """
-    out = console()
-    facts, statistics = result.facts, result.statistics
-    steps = max(statistics.steps, 1)
-    out.print(
-        f"[bold]{facts.problem or 'system'}[/] with {facts.scheme}, {step_words(result)}, "
-        f"t = {facts.t0:g} to {float(result.last('t')):g}"
-    )
-    out.print(
-        f"{statistics.steps} steps in {statistics.wall_s:.3g} s ({statistics.wall_s / steps * 1e6:.2f} us per step, "
-        f"{statistics.newton_iterations / steps:.2f} Newton corrections each), "
-        f"ready to run after {statistics.compile_s:.2f} s"
-    )
-    sizes = step_sizes(result)
-    if sizes is not None:
-        out.print(size_words(sizes))
-    if result.message:
-        out.print(result.message, markup=False)
-    for event in result.events[:_EVENTS]:
-        out.print(f"{event.name} at t = {event.t:.9g}", markup=False)
-    if len(result.events) > _EVENTS:
-        out.print(f"... and {len(result.events) - _EVENTS} more events")
-    if accuracy:
-        estimate = affordable(result)
-        out.print(estimate.words(), style=_STYLES.get(estimate.verdict), markup=False)
-    table = rows(result)
-    out.print(as_table(table) if table else "the model says of nothing that it is conserved", markup=False)
+    found, out = report(result, accuracy=accuracy), console()
+    first, *others = found.lines
+    name, rest = first.split(" with ", 1)
+    out.print(f"[bold]{name}[/] with {rest}")
+    for line in others:
+        out.print(line, markup=False)
+    if found.accuracy is not None:
+        out.print(found.accuracy.words(), style=_STYLES.get(found.accuracy.verdict), markup=False)
+    out.print(as_table(found.rows) if found.rows else _NOTHING, markup=False)
     if result.path is not None:
         out.print(f"kept in {result.path}", markup=False)
-    return table
+    return found.rows
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was run and what it cost, how accurate it is, and what was conserved; made by `run.report()`.
+
+    `lines` are sentences, `rows` those of the table.
+    """
+
+    lines: list[str]
+    accuracy: Estimate | None
+    rows: list[Row]
+
+    @property
+    def as_promised(self) -> bool:
+        """Whether everything that the scheme promises to conserve was conserved to round-off."""
+        return all(row.holds for row in self.rows)
+
+    def __str__(self) -> str:
+        lines = [*self.lines, *([] if self.accuracy is None else [self.accuracy.words()])]
+        widths = [max(map(len, column)) for column in zip(*map(_cells, self.rows), strict=True)]
+        for row in self.rows:
+            lines.append("  ".join(text.ljust(width) for text, width in zip(_cells(row), widths, strict=True)).rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [html.cell(line) for line in self.lines]
+        if self.accuracy is not None:
+            style = {NOT_RESOLVED: "color:#c1272d;font-weight:bold", UNTIL: "color:#b8860b"}.get(
+                self.accuracy.verdict, ""
+            )
+            parts.append(f'<span class="livens-accuracy" style="{style}">{html.cell(self.accuracy.words())}</span>')
+        heads = ("quantity", "at the start", "worst deviation", "drift per unit time", "")
+        marked = [row.verdict == NOT_AS_PROMISED for row in self.rows]
+        table = html.table(heads, map(_cells, self.rows), marked=marked) if self.rows else html.cell(_NOTHING)
+        return f'<div class="livens-report"><p>{"<br>".join(parts)}</p>{table}</div>'
+
+
+def report(result: Result, *, accuracy: bool = True) -> Report:
+    """What there is to say about a run; in a notebook, and as text.
+
+    Companions that tell the accuracy take a few seconds at most; ``accuracy=False`` leaves them out.
+
+    >>> import livens as lv
+    >>> report = lv.simulate(lv.problems.load("simple-pendulum"), h=0.01, t_end=1.0).report(accuracy=False)
+    >>> report.as_promised, report.rows[0].quantity
+    (True, 'generalized energy')
+    """
+    facts, statistics = result.facts, result.statistics
+    steps = max(statistics.steps, 1)
+    lines = [
+        f"{facts.problem or 'system'} with {facts.scheme}, {step_words(result)}, "
+        f"t = {facts.t0:g} to {float(result.last('t')):g}",
+        f"{statistics.steps} steps in {statistics.wall_s:.3g} s ({statistics.wall_s / steps * 1e6:.2f} us per step, "
+        f"{statistics.newton_iterations / steps:.2f} Newton corrections each), "
+        f"ready to run after {statistics.compile_s:.2f} s",
+    ]
+    sizes = step_sizes(result)
+    if sizes is not None:
+        lines.append(size_words(sizes))
+    if result.message:
+        lines.append(result.message)
+    lines += [f"{event.name} at t = {event.t:.9g}" for event in result.events[:_EVENTS]]
+    if len(result.events) > _EVENTS:
+        lines.append(f"... and {len(result.events) - _EVENTS} more events")
+    return Report(lines, affordable(result) if accuracy else None, rows(result))
 
 
 def step_words(result: Result) -> str:
@@ -94,10 +146,12 @@ def as_table(report: list[Row]) -> Table:
         table.add_column(name, justify="right")
     table.add_column("")
     for row in report:
-        style = "bold red" if row.verdict == NOT_AS_PROMISED else None
-        deviation = f"{row.deviation:.1e}"
-        table.add_row(row.quantity, _start(row), deviation, drift_words(row), row.verdict, style=style)
+        table.add_row(*_cells(row), style="bold red" if row.verdict == NOT_AS_PROMISED else None)
     return table
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return row.quantity, _start(row), f"{row.deviation:.1e}", drift_words(row), row.verdict
 
 
 def _start(row: Row) -> str:
@@ -109,3 +163,6 @@ def drift_words(row: Row) -> str:
     if row.drift is None or row.drift_uncertainty is None:
         return ""
     return f"{row.drift:+.1e} ± {row.drift_uncertainty:.0e}"
+
+
+Result.attach("report", report)

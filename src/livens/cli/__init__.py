@@ -19,7 +19,8 @@ app = typer.Typer(
     "  livens run pendulum.yaml --set l=2\n\n"
     "  livens run spring-pendulum --scheme livens-midpoint --set EA=100 --json\n\n"
     "  livens plot double-four-bar.h5 --out figures\n\n"
-    "  livens view double-four-bar.h5",
+    "  livens view double-four-bar.h5\n\n"
+    "  livens lab",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -40,9 +41,9 @@ def options(
 
 
 def _commands() -> None:
-    from livens.cli import bench, init, list_, plot, report, reproduce, run, study, sweep, view
+    from livens.cli import bench, init, lab, list_, plot, report, reproduce, run, study, sweep, view
 
-    for module in (run, init, list_, plot, view, report, study, sweep, reproduce, bench):
+    for module in (run, init, list_, plot, view, lab, report, study, sweep, reproduce, bench):
         module.add_to(app)
 
 

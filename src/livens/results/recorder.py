@@ -149,6 +149,10 @@ class Recorder:
         state, places = self._room[_STATE][used], self._places
         return {name: state[:, places[name]] if name in places else self._room[name][used] for name in self._names}
 
+    def in_memory(self) -> Rows:
+        """The rows so far that have not gone to a file, by variable."""
+        return self._taken()
+
     # -- to the file --------------------------------------------------------------------------------------------------
     def save_now_and_then(self, record: Callable[[], Record]) -> None:
         """Write to the file, if there is one and it is time."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import xarray
 
     from livens.analysis.accuracy.estimate import Estimate
+    from livens.analysis.report import Report
     from livens.models.problem import Problem
     from livens.models.scene import Scene
     from livens.plot import Plots
@@ -83,6 +84,7 @@ class Result:
             self, *, seconds: float = 2.0, share: float = 0.75, scheme: Any = None, scaling: Any = None
         ) -> Estimate: ...
         def named(self, name: str) -> Any: ...
+        def report(self, *, accuracy: bool = True) -> Report: ...
         @overload
         def observe(
             self, what: str | Callable[..., Any], *, increments: bool = False, by: None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,6 +59,11 @@ class Listener(Protocol):
     def restore(self, stored: dict[str, Any]) -> None: ...
 
 
+#: Somebody who looks on from outside between chunks of steps. It is given a function that returns the run so far, and
+#: says whether the run is to go on.
+Onlooker = Callable[[Callable[[], Result]], bool]
+
+
 class Run:
     """A run from its first step, or from a checkpoint, to its end."""
 
@@ -73,6 +78,7 @@ class Run:
         earlier: Record | None = None,
         events: Sequence[Event] = (),
         progress: bool | None = None,
+        onlooker: Onlooker | None = None,
     ) -> None:
         """A run that starts from an initial state, or goes on with an `earlier` one."""
         self._plan, self._compiled, self._facts = plan, compiled, facts
@@ -80,7 +86,7 @@ class Run:
         self._listeners: tuple[Listener, ...] = (self._extremes, recorder)
         self._watch = Watch(events, compiled, plan.k, plan.tier) if events or compiled.model.guards else None
         self._march = march_of(plan, compiled.layout)
-        self._progress = progress
+        self._progress, self._onlooker = progress, onlooker
         self._ended = False  # by an event, and not where the user said
         self._before_last: Checkpoint | None = None  # from where a longer run goes on
         if earlier is None:
@@ -176,6 +182,8 @@ class Run:
                 if not march.over(self._carry):
                     interrupt.arm()  # in a run that is over at once it would cost more than the run
                     bar.update(march.progress(self._carry)[0])
+                    if self._onlooker is not None and not self._onlooker(self._so_far):
+                        raise self._interruption()
                 if not (march.over(self._carry) and self._recorder.keeps_back):  # a run that is over has no steps left
                     self._recorder.save_now_and_then(lambda: self._record("running"))  # that would bring this row
             self._before_last = self._checkpoint()  # a longer run would not take the last steps
@@ -252,6 +260,10 @@ class Run:
             self._checkpoint() if self._before_last is None else self._before_last,
             self._events,
         )
+
+    def _so_far(self) -> Result:
+        """The rows that are in memory now; they are not to be changed, and stay as they are until the next steps."""
+        return Result(self._recorder.in_memory(), self._record("running"), system=self._plan.model)
 
     def _finished(self, status: str, message: str) -> Result:
         result = self._recorder.finish(self._record(status, message), self._plan.model)

@@ -22,7 +22,7 @@ from livens.run.control import StepControl
 from livens.run.events import Event, given_again, names_of
 from livens.run.first_step import first_step
 from livens.run.plan import Plan
-from livens.run.run import Run
+from livens.run.run import Onlooker, Run
 from livens.schemes.base import Scheme
 
 #: Where the number of steps is not known beforehand, room is made for this many rows at first.
@@ -127,8 +127,9 @@ def execute(
     force: bool = False,
     progress: bool | None = None,
     begun: float | None = None,
+    onlooker: Onlooker | None = None,
 ) -> Result:
-    """Do what a plan says; `begun` is when getting ready began."""
+    """Do what a plan says; `begun` is when getting ready began, `onlooker` sees the run while it is under way."""
     begun = time.perf_counter() if begun is None else begun
     compiled, initial = compile_and_start(plan)
     if plan.automatic:
@@ -141,7 +142,16 @@ def execute(
         file = RunFile.create(path_of("out", out), facts, rows=rows, force=force)
     recorder = Recorder(facts, compiled.layout, file, expected=rows)
     try:
-        run = Run(plan, compiled, facts, recorder, initial=initial, events=events or (), progress=progress)
+        run = Run(
+            plan,
+            compiled,
+            facts,
+            recorder,
+            initial=initial,
+            events=events or (),
+            progress=progress,
+            onlooker=onlooker,
+        )
     except BaseException:
         recorder.discard()
         raise

@@ -1,11 +1,13 @@
-"""What is plotted below a film: energies, momenta, constraints."""
+"""What is plotted below a film: energies, momenta, constraints; and what else may be asked for there."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from livens.analysis.joint_forces import JointForce, sizes
 from livens.errors import LivensError
 from livens.viewer.frames import text
 
@@ -14,39 +16,97 @@ if TYPE_CHECKING:
 
 #: More curves than this cannot be told apart.
 _MOST = 6
+#: Panels that are offered, at most, and numbers that they hold together.
+_OFFERED, _NUMBERS = 40, 400_000
+#: Quantities of a mechanism that nobody plots against time.
+_SKIPPED = ("rotation", "violation")
+_AXES = "xyz"
 
 
-def curves_of(few: Result) -> list[dict[str, Any]]:
-    """Curves over the frames of a run, by panel; none of a run whose model is not known or that stored too little."""
-    found: list[dict[str, Any]] = []
+def _curve(panel: str, name: str, values: Any, unit: str = "", log: bool = False) -> dict[str, Any]:
+    return dict(panel=panel, name=name, values=text(np.asarray(values, dtype="<f4")), unit=unit, log=log)
+
+
+def has_model(few: Result) -> bool:
+    """Whether observables can be computed: the model is known, and the run stored what they are made of."""
     if few._system is None and few.facts.problem is None:
-        return found
-    view = few.system.view
-    if not set(view.symbols) <= set(few.stored):
+        return False
+    return set(few.system.view.symbols) <= set(few.stored)
+
+
+def curves_of(few: Result, asked: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Curves over the frames of a run, by panel; none of a run whose model is not known or that stored too little.
+
+    Those that are `asked` for come first, a panel each.
+    """
+    found: list[dict[str, Any]] = []
+    for name in asked:
+        found += _panel(name, few.named(name))
+    if not has_model(few):
         return found
 
-    def add(panel: str, name: str, values: np.ndarray, log: bool = False) -> None:
+    def add(panel: str, name: str, values: np.ndarray, unit: str = "", log: bool = False) -> None:
         if sum(curve["panel"] == panel for curve in found) < _MOST:
-            entry = dict(panel=panel, name=name, values=text(np.asarray(values, dtype="<f4")), log=log)
-            found.append(entry)
+            found.append(_curve(panel, name, values, unit, log))
 
     watched = few.summary.energy
     for name in dict.fromkeys(["kinetic_energy", "potential_energy", watched]):
         values = _observed(few, name)
         if values is not None and values.ndim == 1:
             add("energy", name.replace("_energy", "").replace("_", " "), values)
+    for name in ("supplied_energy", "dissipated_energy"):  # where any comes in or goes out
+        if name in few.stored and np.any(getattr(few, name)):
+            add("energy", name.removesuffix("_energy"), getattr(few, name))
     for name in few.summary.momentum_drift:
         values = _observed(few, name)
         if values is not None:
             columns = values.reshape(len(values), -1).T
             for i, column in enumerate(columns):
                 short = name.removesuffix("_momentum").replace("_", " ")
-                add("momenta", f"{short} {'xyz'[i]}" if 1 < len(columns) <= 3 else short, column)
+                add("momenta", f"{short} {_AXES[i]}" if 1 < len(columns) <= 3 else short, column)
     for name, words in (("constraint", "g(q)"), ("velocity_constraint", "G(q) v")):
         values = _observed(few, name) if few.facts.constraint_names else None
         if values is not None and values.size:
             add("constraints", words, np.abs(values.reshape(len(values), -1)).max(axis=1), log=True)
+    if "q" not in few.stored and "x" in few.stored:  # a model of states: there is nothing else to see
+        for name, values in _liveliest({n: few.x[:, i] for i, n in enumerate(few.facts.coordinates)}, _MOST):
+            add("states", name, values)
     return found
+
+
+def offered(few: Result, forces: Sequence[JointForce] = ()) -> list[dict[str, Any]]:
+    """Curves that can be asked for in the page: joint forces, quantities of a mechanism, coordinates."""
+    most = min(_OFFERED, _NUMBERS // max(1, len(few.t)))
+    found: list[dict[str, Any]] = []
+    for name, values in _liveliest(sizes(forces), most // 2):
+        found.append(_curve(f"force of {name}", "size", values, "N"))
+    if has_model(few):
+        names = [name for name in getattr(few.system, "quantities", {}) if name.rpartition(".")[2] not in _SKIPPED]
+        for name in names[: max(0, most - len(found))]:
+            found += _panel(name, few.named(name))
+    motion = next((name for name in ("q", "x") if name in few.stored), "")
+    if motion:
+        known = {name: getattr(few, motion)[:, i] for i, name in enumerate(few.facts.coordinates)}
+        left = max(0, most - len({curve["panel"] for curve in found}))
+        found += [_curve(name, name, values) for name, values in _liveliest(known, left)]
+    return found
+
+
+def _panel(name: str, series: Any) -> list[dict[str, Any]]:
+    """One quantity with all its components."""
+    if isinstance(series, dict):
+        return [curve for each, values in series.items() for curve in _panel(each, values)]
+    values = np.asarray(series)
+    columns, unit = values.reshape(len(values), -1).T, getattr(series, "unit", "")
+    if len(columns) == 1:
+        return [_curve(name, name, columns[0], unit)]
+    return [_curve(name, _AXES[i] if len(columns) <= 3 else str(i), c, unit) for i, c in enumerate(columns[:_MOST])]
+
+
+def _liveliest(curves: Mapping[str, np.ndarray], count: int) -> list[tuple[str, np.ndarray]]:
+    """At most so many of some curves, without those that do not change at all."""
+    changing = [(name, y) for name, y in curves.items() if np.ptp(y) > 1e-9 * max(1e-300, float(np.abs(y).max()))]
+    return changing[:count]
 
 
 def _observed(few: Result, name: str) -> np.ndarray | None:

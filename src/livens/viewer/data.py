@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from livens.analysis.joint_forces import JointForce, joint_forces
 from livens.errors import InputError
 from livens.models.scene import Drawn, Pose, Scene
-from livens.viewer.curves import curves_of
+from livens.viewer.curves import curves_of, offered
 from livens.viewer.frames import Tracks, chosen_rows, part, text
 
 if TYPE_CHECKING:
     from livens.results.result import Result
 
 #: Of more bodies, no velocities are sent.
-_MOST_ARROWS = 300
+_MOST_ARROWS = 50
 #: Where the way of everything is so many times as long as everything is large, the camera goes along.
 _FAR = 2.5
 #: Shapes that do not count for the size of the picture.
@@ -34,24 +36,39 @@ def check_scene(result: Result) -> Scene:
     return scene
 
 
-def run_data(result: Result, frames: int | None = None, curves: bool = True) -> dict[str, Any]:
-    """One run as the page reads it."""
-    scene = check_scene(result)
+def scene_or_nothing(result: Result) -> Scene:
+    """The scene of a run, which is empty where there is no geometry."""
+    return result.scene if "q" in result.stored else Scene()
+
+
+def run_data(
+    result: Result,
+    frames: int | None = None,
+    *,
+    curves: Sequence[str] = (),
+    offers: bool = True,
+    scene: Scene | None = None,
+) -> dict[str, Any]:
+    """One run as the page reads it; `curves` are plotted besides the usual, `offers` adds what a reader may ask for."""
+    scene = check_scene(result) if scene is None else scene
     moving = sum(isinstance(entry, list) for entry in scene.tape) + 3 * len(scene.traced)
     rows = chosen_rows(np.asarray(result.t), moving, frames)
     few = part(result, rows)
-    pose = scene.at(few.q, few.t)
     tracks = Tracks(len(rows))
-    velocities, fastest = _velocities(few, scene)
-    shapes = []
-    for shape in scene.shapes:
-        entry = _shape(shape, pose, tracks)
-        if shape.trace is not None and scene.moves(shape):
-            entry["path"] = [tracks.add(column) for column in pose.traced(shape).T]
-            if id(shape) in velocities:
-                entry["velocity"] = [tracks.add(column) for column in velocities[id(shape)].T]
-        shapes.append(entry)
-    low, high, size = _bounds(scene, pose)
+    shapes: list[dict[str, Any]] = []
+    forces = joint_forces(few, scene) if scene else []
+    low, high, size, fastest = -np.ones(3), np.ones(3), 1.0, 1.0
+    if scene:
+        pose = scene.at(few.q, few.t)
+        velocities, fastest = _velocities(few, scene, pose)
+        for shape in scene.shapes:
+            entry = _shape(shape, pose, tracks)
+            if shape.trace is not None and scene.moves(shape):
+                entry["path"] = [tracks.add(column) for column in pose.traced(shape).T]
+                if id(shape) in velocities:
+                    entry["velocity"] = [tracks.add(column) for column in velocities[id(shape)].T]
+            shapes.append(entry)
+        low, high, size = _bounds(scene, pose)
     facts = result.facts
     return {
         "title": facts.problem or "a system of the user",
@@ -59,6 +76,8 @@ def run_data(result: Result, frames: int | None = None, curves: bool = True) -> 
         "dimension": scene.dimension,
         "t": text(few.t.astype("<f8")),
         "shapes": shapes,
+        "forces": [_force(force, tracks) for force in forces],
+        "force": _large(forces),
         "values": tracks.values,
         "tracks": tracks.packed(),
         "low": low.tolist(),
@@ -66,7 +85,24 @@ def run_data(result: Result, frames: int | None = None, curves: bool = True) -> 
         "size": size,
         "flies": bool(np.linalg.norm(high - low) > _FAR * size),
         "speed": fastest,
-        "curves": curves_of(few) if curves else [],
+        "curves": curves_of(few, curves),
+        "offered": offered(few, forces) if offers else [],
+    }
+
+
+def _large(forces: Sequence[JointForce]) -> float:
+    """What counts as a large force; a short peak, as in a singular position, is no measure for the others."""
+    if not forces:
+        return 0.0
+    largest = np.max([np.linalg.norm(force.force, axis=1) for force in forces], axis=0)
+    return float(np.quantile(largest[np.isfinite(largest)], 0.9)) if np.isfinite(largest).any() else 0.0
+
+
+def _force(force: JointForce, tracks: Tracks) -> dict[str, Any]:
+    return {
+        "name": force.name,
+        "at": [tracks.add(column) for column in force.at.T],
+        "vector": [tracks.add(column) for column in force.force.T],
     }
 
 
@@ -104,11 +140,16 @@ def continuous(frames: np.ndarray) -> np.ndarray:
     return np.asarray(turns * np.r_[1.0, np.cumprod(np.where(flips, -1.0, 1.0))][:, None])
 
 
-def _velocities(few: Result, scene: Scene) -> tuple[dict[int, np.ndarray], float]:
-    """How fast the traced points move, by a difference along the velocity, which costs two poses and no algebra."""
+def _velocities(few: Result, scene: Scene, pose: Pose) -> tuple[dict[int, np.ndarray], float]:
+    """How fast the traced points move, by a difference along the velocity, which costs two poses and no algebra.
+
+    Of many bodies no velocities are sent: the page takes differences from frame to frame.
+    """
     traced = scene.traced
     if "v" not in few.stored or len(traced) > _MOST_ARROWS:
-        return {}, 1.0
+        apart = np.diff(few.t)[:, None] if len(few.t) > 1 else np.ones((1, 1))
+        rough = [float(np.linalg.norm(np.diff(pose.traced(s), axis=0) / apart, axis=1).max()) for s in traced[:20]]
+        return {}, max(rough, default=1.0) or 1.0
     step = 1e-6 * max(1.0, float(np.abs(few.q).max())) / max(1.0, float(np.abs(few.v).max()))
     ahead, behind = (scene.at(few.q + sign * step * few.v, few.t + sign * step) for sign in (1, -1))
     found = {id(shape): (ahead.traced(shape) - behind.traced(shape)) / (2 * step) for shape in traced}

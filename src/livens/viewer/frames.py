@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from livens.analysis.named import at_nodes
 from livens.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,6 +78,11 @@ def text(numbers: np.ndarray) -> str:
 
 
 def part(result: Result, rows: np.ndarray) -> Result:
-    """A run with some of its rows only."""
-    arrays = {name: np.asarray(getattr(result, name))[rows] for name in result.stored}
-    return type(result)(arrays, result.record, system=result._system, path=result.path)
+    """A run with some of its rows only; multipliers, which belong to steps, are brought to the rows before."""
+    arrays = {name: np.asarray(getattr(result, name))[rows] for name in result.stored if name != "multipliers"}
+    if "multipliers" in result.stored:
+        arrays["multipliers"] = at_nodes(result, np.asarray(result.multipliers).T).T[rows]
+    record = copy.copy(result.record)
+    record.facts = copy.copy(result.facts)
+    record.facts.every = max(2, result.facts.every)
+    return type(result)(arrays, record, system=result._system, path=result.path)

@@ -1,29 +1,21 @@
 """The page in a real browser: it draws what the run holds. Skipped where there is no chromium."""
 
-import os
-import shutil
-
 import numpy as np
 import pytest
 
 import livens as lv
-from livens.viewer.frames import chosen_rows
+from browsing import browser as chromium
+from browsing import needs_browser, wait, watched
+from livens.analysis.joint_forces import joint_forces
+from livens.viewer.frames import chosen_rows, part
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = os.environ.get("LIVENS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to show the page in")
-ARGUMENTS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--headless=new"]
-READY = "document.documentElement.dataset.ready === 'true'"
-#: Pages wait for a flag; how long that may take on a busy machine is no claim.
-PATIENCE = 120_000
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with chromium() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture
@@ -34,14 +26,10 @@ def shown(browser, tmp_path):
     def show(*runs, width=480, height=420, **options):
         first, *others = runs
         path = first.animate(tmp_path / f"page{len(pages)}.html", *others, **dict(play=False) | options)
-        page = browser.new_page(viewport=dict(width=width, height=height))
-        page.set_default_timeout(PATIENCE)
-        page.troubles = []
-        page.on("console", lambda m: page.troubles.append(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda error: page.troubles.append(str(error)))
+        page = watched(browser.new_page(viewport=dict(width=width, height=height)))
         page.on("request", lambda r: page.troubles.append(r.url) if not r.url.startswith(("file:", "data:")) else None)
         page.goto(path.as_uri())
-        page.wait_for_function(READY)
+        wait(page, ready="true")
         pages.append(page)
         return page
 
@@ -169,6 +157,36 @@ def test_velocities_and_names(shown, linkage):
     page.mouse.move(*hit)
     page.wait_for_selector("#label:not([hidden])")
     assert page.inner_text("#label").startswith("upper0")
+
+
+def test_joint_forces_are_drawn_where_they_act(shown, linkage):
+    page = shown(linkage, frames=40)
+    few = part(linkage, chosen_rows(linkage.t, 1, 40))
+    forces = joint_forces(few)
+    largest = max(np.abs(force.force).max() for force in forces)
+    page.keyboard.press("j")
+    assert page.evaluate("livens.shown.forces")
+    for row in (3, 20):
+        page.evaluate("t => livens.seek(t)", few.t[row])
+        for force, (name, at, vector) in zip(forces, page.evaluate("livens.arrows('forces')"), strict=True):
+            assert name == force.name
+            assert np.allclose(at, force.at[row], atol=1e-3) and np.allclose(
+                vector, force.force[row], atol=1e-4 * largest
+            )
+    seen = pixels(page)
+    page.click("#forces")
+    assert pixels(page) != seen
+
+
+def test_anything_can_be_plotted(shown, linkage):
+    page = shown(linkage, curves="upper0.x")
+    assert page.evaluate("livens.panels()")[0] == ["upper0.x", False]
+    page.select_option("#more", "force of lower0-upper0")
+    assert page.evaluate("livens.panels()")[-1] == ["force of lower0-upper0", False]
+    page.locator("#plots figure").last.locator("button", has_text="lin").click()
+    assert page.evaluate("livens.panels()")[-1] == ["force of lower0-upper0", True]
+    page.locator("#plots figure").last.locator("button", has_text="\u00d7").click()
+    assert "force of lower0-upper0" not in [name for name, _ in page.evaluate("livens.panels()")]
 
 
 def test_two_runs(shown, linkage):

@@ -1,0 +1,112 @@
+"""Forces of joints, in newtons, from the multipliers of their constraints: what they are, and where they act."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.analysis.named import at_nodes
+from livens.models.scene import Scene, points
+from livens.models.system import System
+from livens.results.result import Result
+
+#: More joints than this are not looked at.
+_MOST = 200
+#: Shapes that are drawn where a joint is.
+_MARKS = ("ground", "sphere")
+#: Pieces of a body's frame among its coordinates, as director bodies call them.
+_DIRECTORS = ("d1", "d2", "d3")
+
+
+@dataclass(frozen=True)
+class JointForce:
+    """The force of a joint on the body named, over time, and the point where it acts; rows of three numbers each."""
+
+    name: str
+    body: str
+    at: np.ndarray
+    force: np.ndarray
+
+
+def joint_forces(result: Result, scene: Scene | None = None) -> list[JointForce]:
+    """All forces by which constraints act on points and bodies.
+
+    An element with constraints acts on coordinates ``x y`` (and ``z``) with ``-G(q).T lam``. Between two bodies that is
+    the force on the second one. Constraints that only hold a body's own frame together act on no point, and are left
+    out. The point is where the scene has a shape of the element's name, or else follows from the lever arms within G.
+
+    >>> import livens as lv
+    >>> (rod,) = joint_forces(lv.simulate(lv.problems.load("simple-pendulum"), t_end=1.0))
+    >>> bool(abs(rod.force @ [0, 1, 0]).max() > 9.81)
+    True
+    """
+    known = result._system is not None or result.facts.problem is not None
+    if not known or not {"q", "multipliers"} <= set(result.stored) or not isinstance(result.system, System):
+        return []
+    system: System = result.system
+    scene = result.scene if scene is None else scene
+    pose = scene.at(result.q, result.t)
+    places = {shape.name: shape for shape in reversed(scene.shapes) if shape.kind in _MARKS}
+    lam = at_nodes(result, np.asarray(result.multipliers).T)
+    every = result.parameter_vector
+    found: list[JointForce] = []
+    parts = zip(
+        system.elements, system.models, system.indices, system.multiplier_slices, system.parameter_indices, strict=True
+    )
+    for element, model, index, own, where in parts:
+        if not model.m or len(found) >= _MOST:
+            continue
+        local, q, k = [system.coordinates[i] for i in index], np.asarray(result.q)[:, list(index)], every[list(where)]
+        jacobian = ca.Function("G", [model.q, model.t, model.k], [ca.densify(ca.jacobian(model.g, model.q))])
+        G = np.array(jacobian(q[0], result.t[0], k))
+        acting = {body: axes for body, axes in points(local).items() if np.any(G[:, axes])}
+        if not acting:
+            continue
+        t = np.asarray(result.t)[None, :]
+        force = np.array(_force(model)(q.T, lam[own], t, np.repeat(k[:, None], len(q), axis=1)))
+        for body in list(acting)[1:] if len(acting) == 2 and element.name else acting:
+            axes = acting[body]
+            shape = places.get(element.name) if element.name not in ("", body) else None
+            at = pose.points(shape)[:, 0] if shape is not None else _place(q, local, body, axes, G)
+            name = element.name or (body and f"force on {body}") or "force of the constraints"
+            found.append(JointForce(name, body, _in_space(at), _in_space(force[axes].T)))
+    return found
+
+
+def _force(model: Any) -> ca.Function:
+    lam = ca.SX.sym("lam", model.m)
+    force = -ca.jacobian(model.g, model.q).T @ lam
+    return ca.Function("force", [model.q, lam, model.t, model.k], [ca.densify(force)])
+
+
+def _place(q: np.ndarray, names: Sequence[str], body: str, axes: Sequence[int], G: np.ndarray) -> np.ndarray:
+    """The point of a body where a constraint acts: a lever X along its directors enters G as ``G_d = X G_x``."""
+    position = {name: i for i, name in enumerate(names)}
+    prefix = f"{body}." if body else ""
+    at = q[:, list(axes)].copy()
+    G_x = G[:, list(axes)]
+    for director in _DIRECTORS[: len(axes)]:
+        own = [position.get(f"{prefix}{director}{axis}") for axis in "xyz"[: len(axes)]]
+        if None in own:
+            continue
+        columns: list[Any] = own
+        lever = float(np.sum(G_x * G[:, columns]) / np.sum(G_x**2))
+        at += lever * q[:, columns]
+    return at
+
+
+def _in_space(vectors: np.ndarray) -> np.ndarray:
+    return np.pad(vectors, ((0, 0), (0, 3 - vectors.shape[1])))
+
+
+def sizes(forces: Sequence[JointForce]) -> Mapping[str, np.ndarray]:
+    """How large the forces are over time, by name; of joints with one name, by name and body."""
+    names = [each.name for each in forces]
+    return {
+        each.name if names.count(each.name) == 1 else f"{each.name} on {each.body}": np.linalg.norm(each.force, axis=1)
+        for each in forces
+    }

@@ -1,0 +1,210 @@
+"""What the page asks for: checked before anything runs, and said again as Python and as a scenario."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from livens import problems, scenario, schemes
+from livens.errors import InputError, suggestion
+from livens.expressions.numbers import number, positive
+from livens.models.problem import Problem
+from livens.run.plan import Plan
+
+#: More steps, or more of anything that an option counts, take longer than anybody wants to wait in front of a page.
+MOST_STEPS, MOST_COUNT = 5_000_000, 100
+#: At most this many rows of a run are kept.
+ROWS = 20_000
+_FIELDS = ("problem", "file", "options", "scheme", "other", "h", "t_end")
+SCENARIOS, RESULTS = (".yaml", ".yml"), (".h5",)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A problem or a file, one scheme or two, and numbers; None is what is usual."""
+
+    problem: str = ""
+    file: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    schemes: tuple[str, ...] = ()
+    h: float | None = None
+    t_end: float | None = None
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, given: Any, folder: Path) -> Asked:
+        """From what a page sends. Whatever is wrong with it is an InputError with a sentence for the page."""
+        if not isinstance(given, Mapping):
+            raise InputError("a run is asked for by an object with a problem, a scheme and numbers")
+        for name in given:
+            if name not in _FIELDS:
+                raise InputError(f"a run has no '{str(name)[:40]}'{suggestion(str(name)[:40], _FIELDS)}")
+        words = {name: given.get(name) or "" for name in ("problem", "file", "scheme", "other")}
+        for name, word in words.items():
+            if not isinstance(word, str) or len(word) > 200:
+                raise InputError(f"{name} must be a name, got {str(word)[:60]!r}")
+        if bool(words["problem"]) == bool(words["file"]):
+            raise InputError("a run needs a problem, or a file of this folder")
+        options = given.get("options") or {}
+        if not isinstance(options, Mapping):
+            raise InputError("options must map names to numbers")
+        if words["file"]:
+            inside(folder, words["file"])
+        h = None if given.get("h") is None else positive("h", given["h"])
+        t_end = None if given.get("t_end") is None else number("t_end", given["t_end"])
+        chosen = tuple(dict.fromkeys(name for name in (words["scheme"], words["other"]) if name))
+        asked = cls(words["problem"], words["file"], _counted(words["problem"], options), chosen, h, t_end)
+        if not words["file"].endswith(RESULTS):
+            asked.plans(folder)
+        return asked
+
+    def loaded(self, folder: Path) -> Problem:
+        """The problem that is to be run."""
+        if self.problem:
+            return problems.load(self.problem, **self.options)
+        return scenario.load(inside(folder, self.file)).problem()
+
+    def plans(self, folder: Path) -> list[Plan]:
+        """A plan for each scheme."""
+        problem = self.loaded(folder)
+        found = []
+        for scheme in self.schemes or (problem.scheme,):
+            usual = Plan.of(problem, scheme=scheme, h=self.h, t_end=self.t_end)
+            steps = (usual.t_end - usual.t0) / usual.h
+            if steps > MOST_STEPS:
+                raise InputError(
+                    f"that would be {steps:.3g} steps, and the lab takes at most {MOST_STEPS}: "
+                    "choose a larger h or an earlier t_end, or use livens run"
+                )
+            every = max(1, math.ceil(steps / ROWS))
+            found.append(Plan.of(problem, scheme=scheme, h=self.h, t_end=self.t_end, every=every))
+        return found
+
+    # -- the same in other words --------------------------------------------------------------------------------------
+    def as_python(self) -> str:
+        """A script that makes the same runs."""
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        if self.file.endswith(RESULTS):
+            return f"import livens as lv\n\nrun = lv.load({self.file!r})\nprint(run.report())\nrun.view()\n"
+        problem = (
+            f"lv.problems.load({self.problem!r}{options})"
+            if self.problem
+            else f"lv.scenario.load({self.file!r}).problem()"
+        )
+        lines = ["import livens as lv", "", f"problem = {problem}"]
+        numbers = [f"{name}={value!r}" for name, value in (("h", self.h), ("t_end", self.t_end)) if value is not None]
+        runs = []
+        for i, scheme in enumerate(self.schemes or ("",)):
+            runs.append("run" if i == 0 else "other")
+            given = ", ".join(["problem", *([f"scheme={scheme!r}"] if scheme else []), *numbers])
+            lines += [f"{runs[-1]} = lv.simulate({given})", f"print({runs[-1]}.report())"]
+        lines.append(f"run.view({', '.join(runs[1:])})")
+        return "\n".join(lines) + "\n"
+
+    def as_scenario(self, folder: Path) -> str:
+        """A file for ``livens run``; of two schemes the first."""
+        if self.file:
+            return "" if self.file.endswith(RESULTS) else inside(folder, self.file).read_text(encoding="utf-8")
+        content: dict[str, Any] = {"problem": self.problem}
+        if self.options:
+            content["options"] = {n: list(v) if isinstance(v, tuple) else v for n, v in self.options.items()}
+        content |= {"scheme": self.schemes[0]} if self.schemes else {}
+        content |= {name: value for name, value in (("h", self.h), ("t_end", self.t_end)) if value is not None}
+        return "# run it with: livens run FILE.yaml\n" + yaml.safe_dump(content, sort_keys=False)
+
+
+def _counted(problem: str, options: Mapping[Any, Any]) -> dict[str, Any]:
+    """Options as they are; those that count something must not be too many, as the model is built before it runs."""
+    found = {}
+    for name, value in options.items():
+        if not isinstance(name, str) or not isinstance(value, (int, float, list, tuple)) or isinstance(value, bool):
+            raise InputError(
+                f"option '{str(name)[:40]}' must be a number or a list of numbers, got {str(value)[:40]!r}"
+            )
+        known = problems.entry(problem).options if problem else {}
+        if isinstance(known.get(name), int) and isinstance(value, (int, float)) and value > MOST_COUNT:
+            raise InputError(f"the lab takes {name} up to {MOST_COUNT}, got {value:g}; larger ones run with livens run")
+        found[name] = tuple(value) if isinstance(value, list) else value
+    return found
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A scenario or a result in the folder the lab was started in, wherever links lead; nothing else is given out."""
+    root = folder.resolve()
+    try:
+        path = (root / name).resolve()
+        allowed = path.is_relative_to(root) and path.suffix in (*SCENARIOS, *RESULTS) and path.is_file()
+    except (OSError, RuntimeError, ValueError):
+        allowed = False
+    if not allowed:
+        raise InputError(f"there is no scenario or result '{name[:100]}' in the folder of the lab")
+    return path
+
+
+def files(folder: Path, most: int = 200) -> list[str]:
+    """Scenarios and results in the folder and in those within it."""
+    found: list[str] = []
+    for pattern in ("*", "*/*"):
+        for path in sorted(folder.glob(pattern)):
+            if path.suffix in (*SCENARIOS, *RESULTS) and not path.name.startswith(".") and len(found) < most:
+                found.append(path.relative_to(folder).as_posix())
+    return found
+
+
+def described(name: str) -> dict[str, Any]:
+    """A problem as the page needs it: what can be changed, within which limits, and which schemes fit."""
+    entry = problems.entry(name)
+    problem = problems.load(name)
+    groups: dict[str, list[str]] = {}
+    for scheme in schemes.all():
+        fictive = scheme.fictive and problem.scaling is None
+        if not scheme.missing(problem.system) and not fictive:
+            groups.setdefault(scheme.traits.group, []).append(scheme.name)
+    return {
+        "name": name,
+        "summary": entry.summary,
+        "source": entry.source,
+        "scheme": problem.scheme,
+        "schemes": groups,
+        "h": problem.h,
+        "t0": problem.t0,
+        "t_end": problem.t_end,
+        "options": [slider(option, value) for option, value in entry.options.items()],
+    }
+
+
+def slider(name: str, default: Any) -> dict[str, Any]:
+    """Where the slider of an option goes; a list of numbers has one for each.
+
+    >>> slider("m", 2.0)["ranges"], slider("N", 4)["ranges"]
+    ([[0.2, 20.0]], [[1, 40]])
+    """
+    values = list(default) if isinstance(default, tuple) else [default]
+    whole = isinstance(default, int)
+    ranges = []
+    for value in values:
+        if whole:
+            ranges.append([min(1, value), min(MOST_COUNT, max(10 * value, 1))])
+        elif value > 0:
+            ranges.append([value / 10, value * 10])
+        else:
+            ranges.append([0.0, 1.0] if value == 0 else [2 * value, -2 * value])
+    return {
+        "name": name,
+        "default": values,
+        "ranges": ranges,
+        "whole": whole,
+        "list": isinstance(default, tuple),
+        # from a tenth to ten times what is usual, all of it is to be within reach
+        "log": [not whole and value > 0 for value in values],
+    }
+
+
+__all__ = ["Asked", "described", "files", "inside", "slider"]

@@ -1,0 +1,189 @@
+"use strict";
+// The lab: what is chosen here is run by the server, and shown by the viewer while it is computed.
+(function () {
+  const element = (id) => document.getElementById(id);
+  const query = new URLSearchParams(location.search);
+  let problem = null, job = null, busy = false, once = false;
+  const fields = new Map(); // the boxes that numbers are written in, by name; of lists, all of them
+
+  async function ask(path, options) {
+    const answer = await fetch(path, { credentials: "same-origin", ...options });
+    const found = (answer.headers.get("content-type") || "").includes("json") ? await answer.json() : await answer.text();
+    if (!answer.ok) throw new Error(found.trouble || String(found));
+    return found;
+  }
+  function say(sentence) {
+    element("sentence").hidden = !sentence;
+    element("sentence").textContent = sentence || "";
+  }
+  function option(value, text) {
+    const found = document.createElement("option");
+    found.value = value; found.textContent = text === undefined ? value : text;
+    return found;
+  }
+  const short = (x) => String(+Number(x).toPrecision(4));
+
+  // -- numbers: a slider for the hand, a box for whoever knows better ----------------------------------------------------
+  function numberRow(label, value, [low, high], log, whole) {
+    const row = document.createElement("div"), name = document.createElement("span");
+    const slider = document.createElement("input"), box = document.createElement("input");
+    row.className = "number";
+    name.textContent = label; name.title = label;
+    slider.type = "range"; slider.setAttribute("aria-label", label + " (slider)");
+    box.type = "text"; box.inputMode = "decimal"; box.setAttribute("aria-label", label);
+    const toSlider = (x) => (log ? Math.log10(x) : x), fromSlider = (x) => (log ? 10 ** x : +x);
+    slider.min = toSlider(low); slider.max = toSlider(high); slider.step = whole ? 1 : (slider.max - slider.min) / 200;
+    slider.value = toSlider(value); box.value = short(value);
+    slider.oninput = () => { box.value = short(fromSlider(slider.value)); };
+    slider.onchange = changed;
+    box.onchange = () => { if (+box.value > 0 || !log) slider.value = toSlider(+box.value); changed(); };
+    row.append(name, slider, box);
+    box.usual = short(value);
+    return [row, box];
+  }
+  // What is in a box: a number where it is one, else what was written, about which the server has a sentence.
+  function written(box) { const text = box.value.trim(); return text !== "" && Number.isFinite(+text) ? +text : text; }
+
+  async function choose(name) {
+    problem = await ask("/api/problems/" + encodeURIComponent(name));
+    element("problem").value = name;
+    element("summary").textContent = problem.summary + " (" + problem.source + ")";
+    const groups = (first) => Object.entries(problem.schemes).map(([group, names]) => {
+      const found = document.createElement("optgroup");
+      found.label = group;
+      found.append(...names.map((each) => option(each)));
+      return found;
+    });
+    const known = Object.values(problem.schemes).flat();
+    element("scheme").replaceChildren(...(known.includes(problem.scheme) ? [] : [option(problem.scheme)]), ...groups());
+    element("scheme").value = problem.scheme;
+    element("other").replaceChildren(option("", "nothing"), ...groups());
+    fields.clear();
+    const rows = [];
+    for (const [label, value] of [["h", problem.h], ["t_end", problem.t_end]]) {
+      const [row, box] = numberRow(label, value, [value / 10, value * 10], value > 0, false);
+      rows.push(row); fields.set(label, box);
+    }
+    element("numbers").replaceChildren(...rows);
+    const own = [];
+    for (const each of problem.options) {
+      const boxes = each.default.map((value, i) => {
+        const label = each.list ? each.name + " " + (i + 1) : each.name;
+        const [row, box] = numberRow(label, value, each.ranges[i], each.log[i], each.whole);
+        own.push(row);
+        return box;
+      });
+      fields.set("option " + each.name, { list: each.list, boxes });
+    }
+    element("options").replaceChildren(...own);
+    document.documentElement.dataset.problem = name;
+  }
+  async function open(name) {
+    say("");
+    try {
+      if (name.startsWith("file:")) {
+        problem = null; fields.clear();
+        for (const id of ["scheme", "other", "numbers", "options"]) element(id).replaceChildren();
+        element("summary").textContent = "a file of the folder the lab was started in";
+        document.documentElement.dataset.problem = name;
+      } else await choose(name);
+    } catch (error) { say(error.message); }
+  }
+
+  // -- running -----------------------------------------------------------------------------------------------------------
+  function wanted() {
+    const chosen = element("problem").value;
+    if (chosen.startsWith("file:")) return { file: chosen.slice(5) };
+    const options = {};
+    for (const each of problem.options) {
+      const { list, boxes } = fields.get("option " + each.name);
+      if (boxes.some((box) => box.value !== box.usual)) options[each.name] = list ? boxes.map(written) : written(boxes[0]);
+    }
+    return {
+      problem: problem.name, options, scheme: element("scheme").value, other: element("other").value,
+      h: written(fields.get("h")), t_end: written(fields.get("t_end")),
+    };
+  }
+  async function run() {
+    say("");
+    once = true;
+    document.documentElement.dataset.done = "false";
+    try {
+      job = await ask("/api/runs", { method: "POST", body: JSON.stringify(wanted()), headers: { "content-type": "application/json" } });
+    } catch (error) { say(error.message); document.documentElement.dataset.done = "refused"; return; }
+    element("reports").replaceChildren();
+    element("open").hidden = true;
+    element("stop").hidden = false;
+    follow(job.run, performance.now());
+  }
+  // Look after a run until it is over, or another one has taken its place.
+  async function follow(number, begun) {
+    let version = 0, reports = 0, first = true, opened = false;
+    while (job && job.run === number) {
+      const told = await ask("/api/runs/" + number);
+      if (job.run !== number) return;
+      if (told.version > version) {
+        version = told.version;
+        const content = await ask("/api/runs/" + number + "/picture");
+        if (job.run !== number) return;
+        window.livens.load(content, !first);
+        if (first) {
+          document.documentElement.dataset.first = String(Math.round(performance.now() - begun));
+          window.livens.play(true);
+        }
+        first = false;
+        document.documentElement.dataset.pictures = String(version);
+      }
+      if (told.trouble) say(told.trouble);
+      for (; reports < told.reports.length; reports++) {
+        const box = document.createElement("div");
+        box.innerHTML = told.reports[reports]; // made by the server, with every name escaped
+        element("reports").append(box);
+      }
+      if (told.files.length && !opened) { opened = true; await offer(number, told); }
+      const words = { waiting: "waiting for the process that computes \u2026", running: version && told.files.length ? "estimating the accuracy \u2026" : "computing \u2026", done: "" };
+      element("state").textContent = words[told.status];
+      if (told.status === "done") {
+        if (!opened && version) await offer(number, told);
+        element("stop").hidden = true;
+        document.documentElement.dataset.done = "true";
+        return;
+      }
+      await new Promise((go) => setTimeout(go, version ? 200 : 60));
+    }
+  }
+  async function offer(number, told) {
+    const base = "/api/runs/" + number;
+    element("python").textContent = await ask(base + "/python");
+    const text = await ask(base + "/scenario");
+    element("scenario").textContent = text;
+    element("scenario-box").hidden = !text;
+    const links = [...told.files.map((name) => [name, base + "/files/" + name]), ["run.py", base + "/python"], ...(text ? [["run.yaml", base + "/scenario"]] : [])];
+    element("downloads").replaceChildren(...links.map(([name, href]) => {
+      const link = document.createElement("a");
+      link.href = href; link.download = name; link.textContent = name;
+      return link;
+    }));
+    element("open").hidden = false;
+  }
+  function changed() { if (once && element("at-once").checked) run(); }
+
+  // -- beginning ---------------------------------------------------------------------------------------------------------
+  element("form").onsubmit = (event) => { event.preventDefault(); run(); };
+  element("stop").onclick = () => job && ask("/api/runs/" + job.run + "/stop", { method: "POST" });
+  element("problem").onchange = async (event) => { once = false; await open(event.target.value); };
+  element("scheme").onchange = changed;
+  element("other").onchange = changed;
+  (async function () {
+    const [every, files] = await Promise.all([ask("/api/problems"), ask("/api/files")]);
+    const ready = document.createElement("optgroup"), own = document.createElement("optgroup");
+    ready.label = "ready problems"; own.label = "files of this folder";
+    ready.append(...every.map(({ name }) => option(name)));
+    own.append(...files.map((name) => option("file:" + name, name)));
+    element("problem").append(ready, ...(files.length ? [own] : []));
+    const first = query.get("problem");
+    if (query.has("token")) history.replaceState(null, "", first ? "/?problem=" + encodeURIComponent(first) : "/");
+    await open(every.some(({ name }) => name === first) ? first : "double-four-bar");
+    document.documentElement.dataset.lab = "ready";
+  })().catch((error) => say(error.message));
+})();

@@ -1,0 +1,105 @@
+"""Moving thumbnails of all ready problems, as lines that a page plays.
+
+``python -m livens.lab.gallery`` makes them anew, after a problem was added or looks different.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from livens import problems
+from livens.plot.outlines import SURROUNDINGS, extent, outlines
+from livens.run.simulate import simulate
+from livens.viewer.data import scene_or_nothing
+from livens.viewer.frames import chosen_rows, part
+
+if TYPE_CHECKING:
+    from livens.results.result import Result
+
+FILE = Path(__file__).parent / "assets" / "gallery.json"
+#: Frames of a thumbnail, and for how long they are shown.
+_FRAMES, _SECONDS = 60, 6.0
+#: A thumbnail shows at most this much of a motion, in simulated seconds, and is made of at most this many steps.
+_LONGEST, _STEPS = 12.0, 20_000
+#: Where the way of everything is this many times as long as everything is large, the picture goes along.
+_FAR = 2.5
+#: From where things in space are looked at.
+_SIDE, _UP = np.array([0.866, 0.5, 0.0]), np.array([-0.2, 0.346, 0.917])
+
+
+def thumbnail(result: Result) -> dict[str, Any]:
+    """Lines over frames, each place rounded to one of 256 in both directions; of states, their curves."""
+    few = part(result, chosen_rows(np.asarray(result.t), 1, _FRAMES))
+    lines = _scene_lines(few) or _state_lines(few)
+    moving = np.concatenate([points.reshape(len(few.t), -1, 2) for _, points, _, _ in lines], axis=1)
+    once = float(np.ptp(moving, axis=1).max())
+    if np.ptp(moving.reshape(-1, 2), axis=0).max() > _FAR * once:  # it flies away: the picture goes along
+        moving = moving - moving.mean(axis=1, keepdims=True)
+    finite = moving.reshape(-1, 2)
+    low, high = finite.min(axis=0), finite.max(axis=0)
+    middle, half = (low + high) / 2, max(float(np.max((high - low) / [1.0, 0.75])) / 2 * 1.12, 1e-12)
+    places = np.clip(np.round(127.5 + 127.5 * (moving - middle) / half), 0, 255).astype(np.uint8)
+    return {
+        "frames": len(few.t),
+        "seconds": _SECONDS,
+        "size": int(places[0].size),
+        "lines": [[kind, p.shape[1], colour, round(127.5 * radius / half, 1)] for kind, p, colour, radius in lines],
+        "points": base64.b64encode(places.tobytes()).decode(),
+    }
+
+
+def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int, float]]:
+    """Kind, places (frame, point, component), colour and radius of all lines of a scene; grey is -1."""
+    scene = scene_or_nothing(few)
+    if not scene:
+        return []
+    pose = scene.at(few.q, few.t)
+    size = extent(scene, pose)
+    drawn = [outlines(scene, pose, row, size) for row in range(len(few.t))]
+    colours = {id(shape): i for i, shape in enumerate(scene.traced)}
+    found = []
+    for number, shape in enumerate(scene.shapes):
+        colour = -1 if shape.kind in SURROUNDINGS else colours.get(id(shape), -1)
+        for line in range(len(drawn[0][number].lines)):
+            points = np.array([row[number].lines[line] for row in drawn])
+            flat = points[..., :2] if scene.dimension == 2 else np.stack([points @ _SIDE, points @ _UP], axis=-1)
+            if shape.kind == "ground":
+                flat = flat[:, :1]
+            found.append((shape.kind, flat, colour, pose.size(shape, "radius", 0.02 * size)))
+    return found
+
+
+def _state_lines(few: Result) -> list[tuple[str, np.ndarray, int, float]]:
+    """Curves of the first states against time, with a point that goes along."""
+    x = np.asarray(few.x)[:, :3]
+    scale = np.abs(x).max(axis=0)
+    x = x / np.where(scale > 0, scale, 1.0)
+    t = np.linspace(-1.3, 1.3, len(x))
+    found: list[tuple[str, np.ndarray, int, float]] = []
+    for i, column in enumerate(x.T):
+        curve = np.column_stack([t, column])
+        found.append(("path", np.repeat(curve[None], len(x), axis=0), i, 0.0))
+        found.append(("sphere", curve[:, None], i, 0.05))
+    return found
+
+
+def run_for(name: str) -> Result:
+    """A run that is short enough for a thumbnail."""
+    problem = problems.load(name)
+    span = min(problem.t_end - problem.t0, _LONGEST)
+    h = max(problem.h, span / _STEPS)
+    return simulate(problem, h=h, t_end=problem.t0 + span, every=max(1, int(span / h) // 2000))
+
+
+def main() -> None:
+    films = {entry.name: thumbnail(run_for(entry.name)) for entry in problems.all()}
+    FILE.write_text(json.dumps(films, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

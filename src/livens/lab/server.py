@@ -1,0 +1,220 @@
+"""The lab as a server of this machine: its pages, the runs they ask for, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from livens import problems
+from livens.errors import InputError, LivensError
+from livens.lab.asked import Asked, described, files
+from livens.lab.jobs import Job, Jobs
+from livens.viewer.page import as_json, asset, script
+
+try:
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
+    from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+    from starlette.routing import Route
+
+    from livens.lab.guard import Guard
+except ImportError:  # pragma: no cover
+    raise InputError("the lab needs the extra 'lab': pip install 'livens[lab]'") from None
+
+#: A page asks for a run in a few hundred bytes.
+_MOST_BYTES = 20_000
+_SCRIPT, _STYLE = "text/javascript", "text/css"
+
+
+def _own(name: str) -> str:
+    return resources.files("livens.lab").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _assets() -> dict[str, tuple[str, str]]:
+    """What pages load, by name: the kind, and the content."""
+    return {
+        "three.js": (_SCRIPT, asset("three.min.js")),
+        "viewer.js": (_SCRIPT, script()),
+        "lab.js": (_SCRIPT, _own("lab.js")),
+        "gallery.js": (_SCRIPT, _own("gallery.js")),
+        "viewer.css": (_STYLE, asset("viewer.css")),
+        "lab.css": (_STYLE, _own("lab.css")),
+        "gallery.json": ("application/json", _own("gallery.json")),
+    }
+
+
+class Lab:
+    """The pages and what is behind them. It listens on 127.0.0.1, at a port of its own unless one is given."""
+
+    def __init__(self, folder: Path, *, port: int = 0, seconds: float = 60.0) -> None:
+        self.folder = folder.resolve()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind(("127.0.0.1", port))
+            self._socket.listen()  # whoever comes before it serves, waits
+        except OSError as error:
+            self._socket.close()
+            raise InputError(f"the lab cannot listen at port {port}: {error.strerror or error}") from None
+        self.port: int = self._socket.getsockname()[1]
+        self.token = secrets.token_urlsafe(24)
+        self._seconds = seconds
+        self._assets = _assets()
+        self._jobs: Jobs | None = None
+        self._server: Any = None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def link(self) -> str:
+        """Where the lab is opened: whoever has this link may use it."""
+        return f"{self.address}/?token={self.token}"
+
+    @property
+    def jobs(self) -> Jobs:
+        assert self._jobs is not None, "the lab has not been started"
+        return self._jobs
+
+    # -- starting -----------------------------------------------------------------------------------------------------
+    def application(self) -> Any:
+        """What answers requests."""
+        get, post = ["GET"], ["POST"]
+        routes = [
+            Route("/", self._page, methods=get),
+            Route("/gallery", self._gallery, methods=get),
+            Route("/assets/{name}", self._asset, methods=get),
+            Route("/api/problems", self._problems, methods=get),
+            Route("/api/problems/{name}", self._problem, methods=get),
+            Route("/api/files", self._files, methods=get),
+            Route("/api/runs", self._ask, methods=post),
+            Route("/api/runs/{number:int}", self._run, methods=get),
+            Route("/api/runs/{number:int}/stop", self._stop, methods=post),
+            Route("/api/runs/{number:int}/picture", self._picture, methods=get),
+            Route("/api/runs/{number:int}/python", self._python, methods=get),
+            Route("/api/runs/{number:int}/scenario", self._scenario, methods=get),
+            Route("/api/runs/{number:int}/files/{name}", self._download, methods=get),
+        ]
+        handlers = {LivensError: _sentence, HTTPException: _refused}
+        inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._life)
+        return Guard(inner, self.token, self.port)
+
+    @contextlib.asynccontextmanager
+    async def _life(self, app: Any) -> AsyncIterator[None]:
+        self._jobs = Jobs(self.folder, self._seconds)
+        try:
+            yield
+        finally:
+            self._jobs.close()
+
+    def serve(self) -> None:
+        """Answer until Ctrl-C, or until `stop`."""
+        import uvicorn
+
+        config = uvicorn.Config(
+            self.application(), log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=1
+        )
+        self._server = uvicorn.Server(config)
+        self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """Ask a lab that serves in another thread to end."""
+        self._server.should_exit = True
+
+    def close(self) -> None:
+        """Give the port back, of a lab that does not serve."""
+        self._socket.close()
+
+    @property
+    def serving(self) -> bool:
+        return bool(self._server and self._server.started)
+
+    # -- pages --------------------------------------------------------------------------------------------------------
+    async def _page(self, request: Request) -> Response:
+        return HTMLResponse(
+            _own("lab.html").replace("{{film}}", asset("film.html")).replace("{{data}}", as_json({"runs": []}))
+        )
+
+    async def _gallery(self, request: Request) -> Response:
+        return HTMLResponse(_own("gallery.html"))
+
+    async def _asset(self, request: Request) -> Response:
+        found = self._assets.get(request.path_params["name"])
+        if found is None:
+            raise HTTPException(404)
+        return Response(found[1], media_type=found[0])
+
+    # -- what there is ------------------------------------------------------------------------------------------------
+    async def _problems(self, request: Request) -> Response:
+        every = await run_in_threadpool(problems.all)
+        return JSONResponse([{"name": e.name, "summary": e.summary, "source": e.source} for e in every])
+
+    async def _problem(self, request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(described, request.path_params["name"]))
+
+    async def _files(self, request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(files, self.folder))
+
+    # -- runs ---------------------------------------------------------------------------------------------------------
+    async def _ask(self, request: Request) -> Response:
+        given = b""
+        async for part in request.stream():
+            given += part
+            if len(given) > _MOST_BYTES:
+                raise HTTPException(413, "that is too long for a run")
+        try:
+            content = json.loads(given)
+        except ValueError:
+            raise InputError("a run is asked for in JSON") from None
+        asked = await run_in_threadpool(Asked.read, content, self.folder)
+        return JSONResponse(self.jobs.ask(asked).plain())
+
+    def _job(self, request: Request) -> Job:
+        job = self.jobs.known.get(request.path_params["number"])
+        if job is None:
+            raise HTTPException(404, "there is no such run any more")
+        return job
+
+    async def _run(self, request: Request) -> Response:
+        return JSONResponse(self._job(request).plain())
+
+    async def _stop(self, request: Request) -> Response:
+        self.jobs.stop(self._job(request))
+        return JSONResponse(self._job(request).plain())
+
+    async def _picture(self, request: Request) -> Response:
+        return Response(self._job(request).picture or '{"runs":[]}', media_type="application/json")
+
+    async def _python(self, request: Request) -> Response:
+        return _file(self._job(request).asked.as_python(), "run.py")
+
+    async def _scenario(self, request: Request) -> Response:
+        return _file(self._job(request).asked.as_scenario(self.folder), "run.yaml")
+
+    async def _download(self, request: Request) -> Response:
+        job, name = self._job(request), request.path_params["name"]
+        if name not in job.files:
+            raise HTTPException(404, "there is no such file")
+        return FileResponse(job.folder / name, filename=name, media_type="application/x-hdf5")
+
+
+def _file(text: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'inline; filename="{name}"'}
+    return Response(text, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+async def _sentence(request: Request, error: Exception) -> Response:
+    return JSONResponse({"trouble": str(error)}, 400)
+
+
+async def _refused(request: Request, error: Any) -> Response:
+    return JSONResponse({"trouble": str(error.detail)}, error.status_code)

@@ -1,0 +1,91 @@
+// -- data: runs as the page reads them ----------------------------------------------------------------------------------
+const T = THREE;
+const element = (id) => document.getElementById(id);
+const PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
+
+function bytes(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text).buffer;
+  const raw = atob(text), found = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
+  return found.buffer;
+}
+
+class Run {
+  constructor(plain) {
+    Object.assign(this, plain);
+    this.times = new Float64Array(bytes(plain.t));
+    this.frames = this.times.length;
+    // many numbers stand in a text of their own, which nobody has to read as JSON
+    const apart = typeof plain.tracks === "number" ? element("tracks" + plain.tracks) : null;
+    this.packed = new Uint16Array(bytes(apart ? apart.textContent : plain.tracks));
+    if (apart) apart.remove();
+    this.tracks = null;
+    const readable = (c) => ({ ...c, values: new Float32Array(bytes(c.values)) });
+    this.curves = (plain.curves || []).map(readable);
+    this.offered = (plain.offered || []).map(readable);
+    this.current = { i: 0, w: 0 };
+  }
+  // A value of a track in a frame; tracks that do not move are plain numbers.
+  value(track, frame) {
+    const v = this.values[track];
+    if (v[0] === undefined) return v;
+    return v[0] + v[1] * this.packed[v[2] * this.frames + frame];
+  }
+  now(track) {
+    const { i, w } = this.current, a = this.value(track, i);
+    return w ? a + w * (this.value(track, i + 1) - a) : a;
+  }
+  // How fast a track changes, by a difference over the frames around.
+  rate(track) {
+    const i = this.current.i, from = Math.max(0, i - 1), to = Math.min(this.frames - 1, i + 1);
+    return to > from ? (this.value(track, to) - this.value(track, from)) / (this.times[to] - this.times[from]) : 0;
+  }
+  seek(t) {
+    const times = this.times;
+    let lo = 0, hi = times.length - 1;
+    if (t <= times[0] || hi === 0) { this.current = { i: 0, w: 0 }; return; }
+    if (t >= times[hi]) { this.current = { i: hi, w: 0 }; return; }
+    while (hi - lo > 1) { const mid = (lo + hi) >> 1; if (times[mid] <= t) lo = mid; else hi = mid; }
+    this.current = { i: lo, w: (t - times[lo]) / (times[hi] - times[lo]) };
+  }
+  point(tracks, into) { return into.set(this.now(tracks[0]), this.now(tracks[1]), this.now(tracks[2])); }
+  // Numbers of a turn are near each other from frame to frame: their mean, made a unit, is as good as the arc.
+  turn(tracks, into) {
+    if (!tracks) return into.identity();
+    into.set(this.now(tracks[1]), this.now(tracks[2]), this.now(tracks[3]), this.now(tracks[0]));
+    return into.normalize();
+  }
+  velocity(shape, into) {
+    if (shape.velocity) return this.point(shape.velocity, into);
+    return into.set(...shape.path.map((track) => this.rate(track)));
+  }
+}
+
+// What is shown: set by `read`, and read by everything below.
+let runs = [], begin = 0, end = 1, span = 1, planar = true, size = 1, extent = 1, traced = 0, usual = 1;
+const low = new T.Vector3(), high = new T.Vector3(), middle = new T.Vector3();
+
+function read(content) {
+  runs = content.runs.map((plain) => new Run(plain));
+  begin = Math.min(...runs.map((r) => r.times[0]));
+  end = Math.max(...runs.map((r) => r.times[r.frames - 1]));
+  span = end - begin || 1;
+  planar = runs.every((r) => r.dimension === 2);
+  size = Math.max(...runs.map((r) => r.size)) || 1;
+  low.set(Infinity, Infinity, Infinity); high.set(-Infinity, -Infinity, -Infinity);
+  for (const run of runs) { low.min(new T.Vector3(...run.low)); high.max(new T.Vector3(...run.high)); }
+  extent = high.distanceTo(low) || 1;
+  middle.copy(low).add(high).multiplyScalar(0.5);
+  traced = runs.reduce((n, r) => n + r.shapes.filter((s) => s.path).length, 0);
+  // Motions of a few seconds run as they are, shorter ones so that they last for ten; of long ones nothing is to cross
+  // the picture in less than half a second.
+  const whole = (content.until === undefined ? end : content.until) - begin || 1;
+  const calm = Math.max(1, (2 * size) / Math.max(...runs.map((r) => r.speed || 1)));
+  usual = whole < 3 ? whole / 10 : whole <= 60 ? 1 : Math.min(whole / 10, calm);
+}
+
+function number(x) {
+  if (x === 0) return "0";
+  const large = Math.abs(x);
+  return large >= 1e4 || large < 1e-3 ? x.toExponential(1) : String(+x.toPrecision(4));
+}

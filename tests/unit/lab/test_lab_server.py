@@ -1,0 +1,278 @@
+"""The lab behind its pages: who is let in, what is refused, and what a run asked for comes to."""
+
+import base64
+import http.client
+import json
+import multiprocessing
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens.lab.asked import MOST_COUNT, Asked, described, files, inside, slider
+from livens.lab.jobs import Jobs
+from livens.lab.worker import Worker
+from livens.run.simulate import execute
+
+pytest.importorskip("starlette")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "outside.yaml").write_text("problem: simple-pendulum\n")
+    (tmp_path / "secret.txt").write_text("secret")
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "own.yaml").write_text("problem: simple-pendulum\nh: 0.01\nt_end: 1\n")
+    (here / "notes.txt").write_text("not for the lab")
+    (here / "link.yaml").symlink_to(tmp_path / "outside.yaml")
+    return here
+
+
+# -- who is let in ----------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    from livens.lab.server import Lab
+
+    found = Lab(tmp_path_factory.mktemp("lab"))
+    thread = threading.Thread(target=found.serve, daemon=True)
+    thread.start()
+    yield found
+    found.stop()
+    thread.join()
+
+
+def request(lab, path, method="GET", body=None, token=True, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=60)
+    cookie = {"Cookie": f"livens-lab-{lab.port}={lab.token}"} if token else {}
+    connection.request(method, path, body, cookie | headers)
+    answer = connection.getresponse()
+    found = answer.status, answer.read().decode(), answer.headers
+    connection.close()
+    return found
+
+
+def test_the_link_opens_it_and_leaves_a_cookie(lab):
+    status, text, headers = request(lab, f"/?token={lab.token}", token=False)
+    assert status == 200 and "livens lab" in text
+    assert headers["Set-Cookie"] == f"livens-lab-{lab.port}={lab.token}; HttpOnly; SameSite=Strict; Path=/"
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert request(lab, "/api/files")[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/gallery", "/assets/lab.js", "/api/problems", "/api/runs/1"])
+def test_without_the_token_nothing_is_shown(lab, path):
+    for wrong in ("", "?token=", "?token=guess"):
+        status, text, _ = request(lab, path + wrong, token=False)
+        assert status == 403 and lab.token not in text
+    assert request(lab, path, token=False, Cookie=f"livens-lab-{lab.port}=guess")[0] == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1:1", "localhost.evil.example", ""])
+def test_a_foreign_host_is_refused(lab, host):
+    """As of a name that a hostile name server points at this machine."""
+    status, text, _ = request(lab, f"/?token={lab.token}", Host=host)
+    assert status in (400, 403) and lab.token not in text
+
+
+def test_a_foreign_page_is_refused(lab):
+    asked = json.dumps({"problem": "simple-pendulum", "t_end": 0.1})
+    assert request(lab, "/api/runs", "POST", asked, Origin="http://evil.example")[0] == 403
+    assert request(lab, "/api/runs", "POST", asked, Origin="null")[0] == 403
+    assert request(lab, "/api/runs", "POST", asked, Origin=lab.address)[0] == 200
+
+
+def test_it_listens_to_this_machine_alone():
+    from livens.lab.server import Lab
+
+    found = Lab(Path())
+    assert found._socket.getsockname()[0] == "127.0.0.1"
+    with pytest.raises(lv.InputError, match="cannot listen at port"):
+        Lab(Path(), port=found.port)
+    found.close()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/../lab.py",
+        "/assets/%2e%2e%2fserver.py",
+        "/api/runs/1/files/../../../../etc/passwd",
+        "/api/runs/1/files/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/api/runs/999",
+        "/nothing",
+    ],
+)
+def test_no_other_file_is_given_out(lab, path):
+    assert request(lab, path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("{", "in JSON"),
+        ("[]", "an object"),
+        ('{"problem": "simple-pendulm"}', "simple-pendulum"),
+        ('{"problem": "simple-pendulum", "h": 0}', "h must be"),
+        ('{"problem": "simple-pendulum", "h": "small"}', "h must be"),
+        ('{"problem": "simple-pendulum", "t_end": NaN}', "t_end"),
+        ('{"problem": "simple-pendulum", "scheme": "livens-me"}', "livens-em"),
+        ('{"problem": "simple-pendulum", "options": {"m": "heavy"}}', "option 'm' must be a number"),
+        ('{"problem": "simple-pendulum", "options": {"n": 1}}', "no option 'n'"),
+        ('{"problem": "simple-pendulum", "colour": 1}', "has no 'colour'"),
+        ('{"problem": "simple-pendulum", "h": 1e-9}', "at most 5000000"),
+        ('{"problem": "n-four-bar", "options": {"N": 100000}}', f"N up to {MOST_COUNT}"),
+        ('{"file": "../outside.yaml"}', "in the folder of the lab"),
+        ('{"file": "/etc/passwd"}', "in the folder of the lab"),
+        ("{}", "needs a problem"),
+    ],
+)
+def test_what_is_wrong_gets_a_sentence(lab, body, words):
+    status, text, _ = request(lab, "/api/runs", "POST", body)
+    assert status == 400 and words in json.loads(text)["trouble"]
+
+
+def test_a_long_request_is_refused(lab):
+    body = '{"problem": "' + "x" * 50_000 + '"}'
+    assert request(lab, "/api/runs", "POST", body)[0] == 413
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+def test_only_scenarios_and_results_of_the_folder(folder):
+    assert inside(folder, "own.yaml") == folder / "own.yaml"
+    assert "own.yaml" in files(folder) and "notes.txt" not in files(folder)
+    outside = folder.parent / "outside.yaml"
+    for name in ("../outside.yaml", str(outside), "link.yaml", "notes.txt", "missing.yaml", ".", "", "own.yaml\0"):
+        with pytest.raises(lv.InputError, match="in the folder of the lab"):
+            inside(folder, name)
+
+
+# -- the same in other words ------------------------------------------------------------------------------------------
+def test_python_and_scenario_make_the_same_run(folder, monkeypatch):
+    given = dict(
+        problem="mass-spring-damper", options={"k": [1.0, 2.0, 1.0]}, scheme="livens-midpoint", h=0.02, t_end=1
+    )
+    asked = Asked.read(given, folder)
+    (plan,) = asked.plans(folder)
+    expected = execute(plan).q
+    monkeypatch.setattr(lv.Result, "view", lambda *runs: None, raising=False)
+    names = {}
+    exec(asked.as_python(), names)
+    assert np.array_equal(names["run"].q, expected)
+    assert np.array_equal(lv.scenario.parse(asked.as_scenario(folder)).run().q, expected)
+
+
+def test_two_schemes_are_two_plans(folder):
+    asked = Asked.read(dict(problem="kepler", scheme="livens-em", other="stormer-verlet", t_end=1.0), folder)
+    assert [plan.scheme.name for plan in asked.plans(folder)] == ["livens-em", "stormer-verlet"]
+    assert "run.view(other)" in asked.as_python()
+
+
+def test_long_runs_keep_some_of_their_rows(folder):
+    (plan,) = Asked.read(dict(problem="simple-pendulum", h=1e-5, t_end=10.0), folder).plans(folder)
+    assert plan.every == 50
+
+
+@pytest.mark.parametrize("entry", lv.problems.all(), ids=lambda entry: entry.name)
+def test_every_problem_is_described(entry):
+    """A slider for every number, within which its usual value lies, and schemes that fit."""
+    found = described(entry.name)
+    json.dumps(found)
+    assert [option["name"] for option in found["options"]] == list(entry.options)
+    for option in found["options"]:
+        for value, (low, high) in zip(option["default"], option["ranges"], strict=True):
+            assert low <= value <= high and low < high
+    assert found["schemes"] and all(found["schemes"].values())
+
+
+def test_sliders_of_what_is_zero_or_negative():
+    assert slider("d", 0.0)["ranges"] == [[0.0, 1.0]] and slider("x", -2.0)["ranges"] == [[-4.0, 4.0]]
+
+
+# -- jobs -------------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("jobs")
+    (folder / "own.yaml").write_text("problem: simple-pendulum\nh: 0.01\nt_end: 1\n")
+    found = Jobs(folder, 60.0)
+    yield found
+    found.close()
+
+
+def until(jobs, condition):
+    """Wait for what another process does: it says so itself, sooner or later."""
+    pause = threading.Event()
+    while not condition():
+        assert jobs._thread.is_alive()
+        pause.wait(0.02)
+
+
+LONG = dict(problem="double-four-bar", h=1e-5, t_end=49.0)
+
+
+def test_a_run_is_seen_while_it_is_computed_and_can_be_stopped(jobs):
+    job = jobs.ask(Asked.read(LONG, jobs.folder))
+    until(jobs, lambda: job.version)
+    first = json.loads(job.picture)
+    assert job.status == "running" and first["waiting"] and first["until"] == 49.0
+    jobs.stop(job)
+    until(jobs, lambda: job.status == "done")
+    assert not json.loads(job.picture)["waiting"] and job.files == ["double-four-bar.h5"]
+    kept = lv.load(job.folder / "double-four-bar.h5")
+    assert kept.status == "interrupted" and 0 < kept.t[-1] < 49.0
+    # the next one takes the place of one that is under way, and a process that is lost is replaced
+    slow, quick = (
+        jobs.ask(Asked.read(asked, jobs.folder)) for asked in (LONG, dict(problem="simple-pendulum", t_end=1.0))
+    )
+    until(jobs, lambda: quick.status == "done")
+    assert slow.status == "done" and len(quick.reports) == 1 and not quick.trouble
+    jobs._process.kill()
+    jobs._process.join()
+    again = jobs.ask(Asked.read(dict(file="own.yaml"), jobs.folder))
+    until(jobs, lambda: again.status == "done")
+    if again.trouble:  # it was handed to the process that was no more
+        again = jobs.ask(Asked.read(dict(file="own.yaml"), jobs.folder))
+        until(jobs, lambda: again.status == "done")
+    assert again.files == ["simple-pendulum.h5"]
+
+
+def test_a_run_that_fails_says_why_and_shows_how_far_it_got(jobs):
+    given = dict(problem="mass-spring-damper", scheme="explicit-euler", h=1.0, t_end=2000.0)
+    job = jobs.ask(Asked.read(given, jobs.folder))
+    until(jobs, lambda: job.status == "done")
+    assert "the run exploded" in job.trouble and job.version
+
+
+def test_a_run_that_takes_too_long_is_stopped(folder, tmp_path):
+    """The same within this process, with no time at all."""
+    told, kept = [], tmp_path / "kept"
+    kept.mkdir()
+    here, there = multiprocessing.Pipe()
+    with here, there:
+        worker = Worker(there, lambda what, content: told.append((what, content)), folder, -1.0)
+        worker.do(Asked.read(LONG, folder), kept)
+    said = dict(told)
+    assert "the most the lab takes" in said["trouble"] and said["kept"] == ["double-four-bar.h5"]
+    assert "stopped by the user" in said["report"] and not json.loads(said["picture"])["waiting"]
+
+
+def test_every_problem_has_a_thumbnail():
+    """``python -m livens.lab.gallery`` makes them."""
+    from livens.lab.gallery import FILE
+
+    assert set(json.loads(FILE.read_text())) == {entry.name for entry in lv.problems.all()}
+
+
+def test_a_thumbnail_is_the_run():
+    from livens.lab.gallery import thumbnail
+
+    run = lv.simulate(lv.problems.load("simple-pendulum"), h=0.01, t_end=1.0)
+    found = thumbnail(run)
+    points = np.frombuffer(base64.b64decode(found["points"]), dtype=np.uint8).reshape(found["frames"], -1, 2)
+    assert [line[0] for line in found["lines"]] == ["ground", "rod", "sphere"]
+    ball, ground = points[:, -1].astype(float), points[:, 0].astype(float)
+    rows = np.linspace(0, 100, found["frames"]).round().astype(int)
+    arm = (ball - ground) / np.linalg.norm(ball - ground, axis=1).mean()
+    assert np.allclose(arm, run.q[rows], atol=0.02)
