@@ -56,6 +56,35 @@ class DescriptorModel(Model):
         return values is not None and bool(np.linalg.matrix_rank(values) == d.x.numel())
 
     @functools.cached_property
+    def index(self) -> int:
+        """How far the equations are from determining x', by the matrix pencil at a generic state: 0 if they do.
+
+        In coordinates that decouple what is differential from what is algebraic, ``(dr/dx' s + dr/dx)^-1 dr/dx'`` has a
+        nilpotent part, and the index is the first power of it that vanishes.
+        """
+        if self.regular_flow:
+            return 0
+        d, n = self.descriptor, int(self.descriptor.x.numel())
+        by_rate, by_state = ca.jacobian(d.residual, d.xdot), ca.jacobian(d.residual, d.x)
+        probe = Probe([d.x, d.xdot, d.t, d.k], seed=1, given={3: self.parameter_vector()})
+        values = probe.first(ca.horzcat(by_rate, by_state))
+        if values is None:
+            return 0
+        E, A = np.array(values[:, :n]), np.array(values[:, n:])
+        pencil = 1.7 * E + A
+        if np.linalg.cond(pencil) > 1e12:
+            return 0  # nothing can be said
+        M, power, rank = np.linalg.solve(pencil, E), np.eye(n), n
+        for index in range(n):
+            power = power @ M
+            power /= np.abs(power).max() or 1.0
+            now = int(np.linalg.matrix_rank(power, tol=1e-9))
+            if now == rank:
+                return index
+            rank = now
+        return n
+
+    @functools.cached_property
     def field(self) -> Any:
         """``x'`` as an expression of the state, where it follows from x and the residual is linear in it."""
         d = self.descriptor
