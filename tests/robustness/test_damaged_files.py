@@ -1,11 +1,13 @@
 """Files that are damaged, or none of ours: refused with a sentence, or read."""
 
 import h5py
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import livens as lv
+from livens.results import heaps
 
 
 def test_strange_files(tmp_path):
@@ -53,3 +55,29 @@ def test_damaged_files_are_refused_or_read(tmp_path_factory, small_file, cut, ch
             getattr(run, name)
     except lv.InputError as error:
         assert str(path) in str(error)
+
+
+def test_a_heap_of_texts_that_would_send_hdf5_round_for_ever(tmp_path, small_file):
+    """Zeros over the head of what is free in a global heap: HDF5 itself does not come back from that."""
+    content = bytearray(small_file.read_bytes())
+    heap = content.index(heaps.SIGNATURE)
+    assert heaps.is_sound(bytes(content[heap : heap + heaps.size(bytes(content[heap : heap + 16]))]))
+    place = content.index(b"livens-run", heap)
+    content[place + 32 : heap + 4096] = bytes(heap + 4096 - place - 32)
+    path = tmp_path / "run.h5"
+    path.write_bytes(bytes(content))
+    with pytest.raises(lv.InputError, match="is damaged: a heap of texts is damaged"):
+        lv.load(path)
+
+
+def test_large_heaps_are_read_whole(tmp_path):
+    """Texts of more than a heap's usual 4096 bytes, as those of a model with very many names."""
+    names = [f"a_rather_long_name_of_a_coordinate_number_{i}" for i in range(200)]
+    model = lv.System(names, kinetic=lambda v: v @ v / 2)
+    path = tmp_path / "run.h5"
+    lv.simulate(model, np.zeros(200), np.ones(200), h=0.1, t_end=0.2, tier="reference", out=path)
+    content = path.read_bytes()
+    sizes, place = [], -1
+    while (place := content.find(heaps.SIGNATURE, place + 1)) >= 0:
+        sizes.append(heaps.size(content[place : place + 16]))
+    assert max(sizes) > 4096 and lv.load(path).q.shape == (3, 200)

@@ -76,6 +76,11 @@ class DescriptorModel(Model):
         """Variables that mean nothing by themselves: no error of theirs shortens a step."""
         return ()
 
+    @property
+    def index(self) -> int:
+        """How far the equations are from determining x': 0 if they do, else the largest index of a variable."""
+        return 0 if self.regular_flow else max(self.pencil.indices, default=0)
+
     @functools.cached_property
     def field(self) -> Any:
         """``x'`` as an expression of the state, where it follows from x and the residual is linear in it."""

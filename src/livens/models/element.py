@@ -276,7 +276,7 @@ def resolve(coordinates: Sequence[int | str], names: Sequence[str] | Mapping[str
     """Names or indices of coordinates as indices, among all `names` (or their indices by name)."""
     position = names if isinstance(names, Mapping) else {name: i for i, name in enumerate(names)}
     indices = []
-    if not isinstance(coordinates, (list, tuple, range)):
+    if not isinstance(coordinates, (list, tuple, range, str)):  # a text is a list of names of one letter
         raise InputError(f"{where} must be a list of coordinates, got {coordinates!r}")
     for c in coordinates:
         index = position.get(c) if isinstance(c, str) else int(c) if hasattr(c, "__index__") else None

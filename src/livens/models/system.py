@@ -384,6 +384,11 @@ class System(Model):
         """The mass matrix has full rank at generic configurations."""
         return self._mass_rank(augmented=False) == self.n
 
+    @property
+    def known_velocities(self) -> bool:
+        """Velocities follow from momenta: the mass matrix is regular, or p = M v with the same M everywhere."""
+        return self.regular_mass or (self.constant_mass and self.separable)
+
     @functools.cached_property
     def regular_augmented_mass(self) -> bool:
         """The mass matrix has full rank, with ``q q^T`` added for every unit quaternion (S004 eq. 140)."""

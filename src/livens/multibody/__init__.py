@@ -5,7 +5,7 @@ A body is an `Element` that knows where its points are. Joints, springs and load
 
 >>> import livens as lv
 >>> from livens import bodies
->>> rod = bodies.Inertia(1.0, [1 / 12, 0, 1 / 12])
+>>> rod = bodies.Inertia(1.0, [1 / 12, 1 / 100, 1 / 12])
 >>> a, b = bodies.quaternion_body("a", rod), bodies.quaternion_body("b", rod)
 >>> joint = bodies.spherical_joint((a, [0, 0.5, 0]), (b, [0, -0.5, 0]))
 >>> system = lv.System(bodies.coordinates([a, b]), elements=[a, b, joint, bodies.gravity(a), bodies.gravity(b)])
@@ -17,7 +17,8 @@ Which momenta an energy-momentum scheme conserves exactly depends on the coordin
 quaternion bodies are not: when space turns, vectors turn by the full angle and quaternions by half of it, and no
 function that couples both is invariant and at most quadratic. Energy and linear momentum are exact there too, but
 angular momentum only as long as such bodies are coupled at their centres of mass or by `torsion_spring`; joints and
-springs at other points change it by errors of the scheme's order.
+springs at other points change it by errors of the scheme's order. Without joints, ask for it by
+``quaternion_body(..., equivariant=True)``; with joints such bodies are unstable, which is why it is not the default.
 """
 
 from livens.multibody.bodies import (

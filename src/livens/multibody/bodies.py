@@ -9,7 +9,7 @@ import numpy as np
 
 from livens import math as m
 from livens import rotations as rot
-from livens.errors import InputError
+from livens.errors import InputError, ModelError
 from livens.expressions.numbers import array, positive, whole_number
 from livens.models.element import Element, through
 from livens.models.scene import listed
@@ -95,6 +95,19 @@ def _inertia(name: str, given: Any) -> Inertia:
     return given
 
 
+def _turning_inertia(name: str, given: Any, point: np.ndarray | None = None) -> Inertia:
+    """One that resists every rotation: quaternions turn about all axes, and about one without inertia nothing says how
+    fast."""
+    inertia = _inertia(name, given)
+    moments = np.linalg.eigvalsh(inertia.about(inertia.centre if point is None else point))
+    if moments[0] <= 1e-12 * moments[2]:
+        raise ModelError(
+            f"body '{name}' has no inertia about one of its axes, and nothing would say how fast it turns about it: "
+            "give it a small one, or take a director_body, which needs none"
+        )
+    return inertia
+
+
 def coordinates(bodies: Sequence[Body]) -> list[str]:
     """The coordinates of a system of bodies, one body after the other.
 
@@ -132,7 +145,7 @@ def rotation_body(name: str, inertia: Inertia, look: Any = None) -> Body:
     >>> rotation_body("top", Inertia(1.0, [1, 1, 1], centre=[0, 0, 2])).parameters.values["inertia"].tolist()
     [[5.0, 0.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    inertia = _inertia(name, inertia)
+    inertia = _turning_inertia(name, inertia, np.zeros(3))
     return Body(
         name,
         Quaternion(fixed=True),
@@ -153,17 +166,17 @@ def _plain_energy(q: Any, v: Any, k: Any) -> Any:
     return _moving_and_turning([*v[:3], *rot.convective_velocity(q[3:], v[3:])], k)
 
 
-def quaternion_body(name: str, inertia: Inertia, equivariant: bool = True, look: Any = None) -> Body:
+def quaternion_body(name: str, inertia: Inertia, equivariant: bool = False, look: Any = None) -> Body:
     """A free body: the position of its centre of mass and a unit quaternion.
 
-    If its energy is `equivariant`, energy-momentum schemes conserve angular momentum, unless joints off the centre of
-    mass change it. With such joints they are unstable (docs/notes.md): then better give the energy as a plain function
-    of q and v, by ``equivariant=False``.
+    With joints, energy-momentum schemes are stable with its energy as a plain function of q and v, which is what it is.
+    If its energy is `equivariant`, they conserve angular momentum of a body without joints, but with joints off the
+    centre of mass velocities grow away from their constraints, whatever the step (docs/notes.md).
 
     >>> quaternion_body("bar", Inertia(1.0, [1, 1, 1])).coordinates
     ('bar.x', 'bar.y', 'bar.z', 'bar.q0', 'bar.q1', 'bar.q2', 'bar.q3')
     """
-    inertia = _inertia(name, inertia)
+    inertia = _turning_inertia(name, inertia)
     return Body(
         name,
         Quaternion(),

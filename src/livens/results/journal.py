@@ -22,6 +22,8 @@ import zlib
 from collections.abc import Iterable
 from typing import Any
 
+from livens.results import heaps
+
 #: Offset and bytes.
 Piece = tuple[int, bytes]
 
@@ -71,6 +73,8 @@ class AtomicFile:
             if a < b:
                 view[a - first : b - first] = data[a - offset : b - offset]
         self._position = last
+        if view[:8] == heaps.SIGNATURE:
+            self._check_heap(first, bytes(view[: heaps.SMALLEST]))
         return len(view)
 
     def write(self, data: Any) -> int:
@@ -92,6 +96,17 @@ class AtomicFile:
         """HDF5 flushes whenever it likes; what counts is `commit`."""
 
     # -- inside -------------------------------------------------------------------------------------------------------
+    def _check_heap(self, first: int, head: bytes) -> None:
+        """HDF5 is about to read a heap of texts, and would not notice that it is damaged."""
+        size, position = heaps.size(head), self._position
+        if len(head) < size <= min(heaps.LARGEST, self._end - first):
+            rest = bytearray(size - 8)
+            self._position = first + 8  # not at its beginning, which would be checked again
+            self.readinto(rest)
+            self._position, head = position, head[:8] + rest
+        if not heaps.is_sound(head):
+            raise OSError("a heap of texts is damaged")
+
     def _hold(self, offset: int, data: memoryview) -> None:
         key = offset, len(data)
         self._held.pop(key, None)

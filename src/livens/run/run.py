@@ -18,6 +18,7 @@ from livens.results.checkpoint import Checkpoint
 from livens.results.record import Facts, Occurrence, Record, Statistics
 from livens.results.recorder import Recorder
 from livens.results.result import Result
+from livens.run.advice import hidden_constraints_left
 from livens.run.events import Event, Watch
 from livens.run.extremes import Extremes
 from livens.run.interrupt import Interrupt
@@ -295,11 +296,15 @@ class Run:
             if trouble.residual
             else ""
         )
-        message = (
-            f"the step {where} failed: {trouble.reason}{worst}. "
+        message = f"the step {where} failed: {trouble.reason}{worst}. {self._advice(h)}"
+        return IntegrationError(message, self._finished("failed", message))
+
+    def _advice(self, h: float) -> str:
+        return hidden_constraints_left(
+            self._plan, self._compiled.layout, self._carry, self._extremes.summary(), self.statistics.steps
+        ) or (
             f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
         )
-        return IntegrationError(message, self._finished("failed", message))
 
     def _check_energy(self) -> None:
         """End a run that has exploded: what follows would be numbers without meaning."""

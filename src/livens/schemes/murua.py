@@ -10,7 +10,7 @@ import numpy as np
 
 from livens import tableaus
 from livens.models.system import System
-from livens.schemes.base import Scheme
+from livens.schemes.base import Requirement, Scheme
 from livens.schemes.recipes.element_equations import ElementEquations
 from livens.schemes.recipes.elements import ElementEnergies, Share, State
 from livens.schemes.recipes.partitioned import Staged, constant_momentum_map, force, powers, velocity_constraint
@@ -24,6 +24,10 @@ from livens.schemes.recipes.stages import (
 )
 from livens.schemes.step import StepEquations
 from livens.schemes.tableaus.murua import Murua as Coefficients
+
+
+#: Where M depends on q, momenta at Lobatto's nodes must give the velocities there.
+MASS = Requirement("known_velocities", "a mass matrix that is regular or constant (unit quaternions have neither)")
 
 
 class Murua(Scheme):
@@ -45,6 +49,7 @@ class Murua(Scheme):
     symplectic, symmetric = False, True
     conserves: tuple[str, ...] = ("velocity_constraint",)
     summary, source = "Murua's method: Gauss nodes for motion, Lobatto nodes for hidden constraints", "S002 def. 6.5"
+    requires = (MASS,)
     stabilised: ClassVar[bool] = False
 
     def __init__(self, s: int) -> None:

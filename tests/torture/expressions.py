@@ -1,0 +1,50 @@
+"""Expressions as scenarios have them: right ones give what Python gives, all others a sentence."""
+
+from __future__ import annotations
+
+import math
+import random
+
+from livens import math as m
+from livens.scenario import evaluate, grammar
+
+from torture.findings import Findings
+from torture.strings import FUNCTIONS, damaged, expression, nonsense
+
+#: What names stand for.
+VALUES = {"x": 0.75, "y": -1.25}
+_PYTHON = {**FUNCTIONS, **VALUES, "pi": math.pi, "e": math.e, "__builtins__": {}}
+
+
+def expected(text: str) -> float | None:
+    """What Python says, where it says a finite number."""
+    try:
+        value = eval(text, _PYTHON)
+    except ArithmeticError:
+        return None
+    return float(value) if not isinstance(value, complex) and math.isfinite(value) else None
+
+
+def run(seed: int, first: int, count: int) -> Findings:
+    findings = Findings()
+    for number in range(first, first + count):
+        chance = random.Random(f"expression {seed} {number}")
+        kind = chance.choice(("right", "damaged", "damaged", "nonsense"))
+        text = nonsense(chance) if kind == "nonsense" else expression(chance, tuple(VALUES))
+        if kind == "damaged":
+            text = damaged(chance, text)
+        findings.counts["expressions"] += 1
+        with findings.case(number, text):
+            tree = grammar.parse(text)
+            if {name.name for name in grammar.names(tree)} - {*VALUES, *evaluate.CONSTANTS}:
+                findings.counts["with unknown names"] += 1
+                continue
+            value = evaluate.evaluate(tree, VALUES, text)
+            findings.counts["evaluated"] += 1
+            if kind == "right":
+                wanted = expected(text)
+                if wanted is not None and not math.isclose(value, wanted, rel_tol=1e-12, abs_tol=1e-12):
+                    findings.fault(number, f"{text!r} is {value!r}, Python says {wanted!r}")
+            if number % 16 == 0:
+                evaluate.evaluate(tree, {name: m.Scalar(value) for name, value in VALUES.items()}, text)
+    return findings

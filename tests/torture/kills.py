@@ -1,0 +1,175 @@
+"""kill -9 at random moments: equal, controlled and fictive steps, with events, compressed or not, while resuming.
+
+Runs are children of a process that has compiled everything, and each is killed at a moment that is uniform over the
+time a run takes. Files are gone on with, and killed again, until they are complete; then they are compared byte for
+byte with the run that nothing happened to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import livens as lv
+from livens.results import recorder
+from livens.run import run as run_module
+
+from torture.findings import Findings
+
+EVENTS = (lv.Event(lambda q: q[0] + 0.3, name="turning"), lv.Event(lambda q: q[0] - 0.1, name="crossing", direction=-1))
+KILLED, DONE = -signal.SIGKILL, 0
+
+
+@functools.cache
+def oscillator() -> lv.System:
+    return lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2 + q[0] ** 4 / 4)
+
+
+@functools.cache
+def problem(name: str) -> lv.Problem:
+    return lv.problems.load(name)
+
+
+def equal(**options: Any) -> lv.Result:
+    return lv.simulate(oscillator(), [1.0], [0.0], scheme="gauss-2", h=0.005, t_end=4.0123, **options)
+
+
+def controlled(**options: Any) -> lv.Result:
+    control = lv.StepControl(tolerance=1e-9, largest=0.05)
+    return lv.simulate(
+        oscillator(), [1.0], [0.0], scheme="gauss-3", h=0.001, t_end=20.0, control=control, **options
+    )
+
+
+def fictive(**options: Any) -> lv.Result:
+    return lv.simulate(problem("kepler"), scheme="sundman", h=0.01, t_end=6.0, **options)
+
+
+def linkage(**options: Any) -> lv.Result:
+    return lv.simulate(problem("double-four-bar"), h=1e-3, t_end=0.4, **options)
+
+
+def reference(**options: Any) -> lv.Result:
+    return lv.simulate(oscillator(), [1.0], [0.0], h=0.02, t_end=1.0, tier="reference", **options)
+
+
+#: Each with whether it is run with events, and the model that its file must be given.
+PACES = {
+    equal: (True, oscillator),
+    controlled: (True, oscillator),
+    fictive: (True, lambda: problem("kepler").system),
+    linkage: (False, lambda: problem("double-four-bar").system),
+    reference: (True, oscillator),
+}
+
+
+def go(pace: Any, path: Path, chunk: int, every: int, compress: bool, events: bool) -> lv.Result:
+    """Begin a run, or go on with it if its file is there."""
+    recorder.SECONDS, recorder.SHARE, recorder.BYTES = 0.0, math.inf, 1
+    run_module._CHUNK_STEPS = chunk
+    watched = EVENTS if events else ()
+    if path.exists():
+        return lv.resume(path, system=PACES[pace][1](), events=watched)
+    return pace(out=path, every=every, compress=compress, events=watched)
+
+
+def in_a_child(job: Any, kill_after: float | None) -> int:
+    """Do a job in a process of its own and kill it after so many seconds; its exit code."""
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            job()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def differences(file: lv.Result, whole: lv.Result) -> list[str]:
+    """In which respects a file is not the beginning of a run; all of it, if it is complete."""
+    rows = len(file)
+    found = [
+        name
+        for name in whole.stored
+        if getattr(file, name).tobytes() != np.ascontiguousarray(getattr(whole, name)[:rows]).tobytes()
+    ]
+    if file.status == "complete":
+        pairs = dict(
+            rows=(rows, len(whole)),
+            summary=(file.summary, whole.summary),
+            events=(file.events, whole.events),
+            message=(file.message, whole.message),
+            iterations=(file.statistics.newton_iterations, whole.statistics.newton_iterations),
+            steps=(file.statistics.steps, whole.statistics.steps),
+        )
+        found += [name for name, (one, other) in pairs.items() if one != other]
+    return found
+
+
+def run(seed: int, first: int, count: int) -> Findings:
+    """`count` kills."""
+    findings, chance = Findings(), random.Random(f"kills {seed} {first}")
+    wholes: dict[Any, lv.Result] = {}
+    for pace, (events, _) in PACES.items():
+        for every in (1, 7):
+            wholes[pace, every] = pace(every=every, events=EVENTS if events else ())
+    kills = files = 0
+    with tempfile.TemporaryDirectory() as folder:
+        while kills < count:
+            pace = list(PACES)[files % len(PACES)]
+            every, compress = chance.choice((1, 7)), chance.random() < 0.4
+            how = dict(chunk=chance.choice((5, 23, 97)), every=every, compress=compress, events=PACES[pace][0])
+            job = functools.partial(go, pace, **how)
+            whole, path = wholes[pace, every], Path(folder) / f"{files}.h5"
+            files += 1
+            begun = time.monotonic()
+            if in_a_child(functools.partial(job, Path(folder) / "whole.h5"), None) != DONE:
+                findings.fault(files, f"{pace.__name__} {how} does not run")
+                break
+            (Path(folder) / "whole.h5").unlink()
+            length, resumed = time.monotonic() - begun, 0
+            for _ in range(60):
+                there = path.exists()
+                code = in_a_child(functools.partial(job, path), chance.uniform(0.0, 0.8 * length))
+                kills += code == KILLED
+                resumed += there and code == KILLED
+                if code not in (KILLED, DONE):
+                    findings.fault(files, f"{pace.__name__} {how}: exit code {code}")
+                if path.exists():
+                    file = lv.load(path)
+                    if wrong := differences(file, whole):
+                        findings.fault(files, f"{pace.__name__} {how}, {file.status}: {', '.join(wrong)} differ")
+                    if file.status == "complete":
+                        break
+                if code == DONE or kills >= count:
+                    break
+            findings.counts["kills while resuming"] += resumed
+            if not path.exists() or lv.load(path).status != "complete":
+                if in_a_child(functools.partial(job, path), None) != DONE:
+                    findings.fault(files, f"{pace.__name__} {how} cannot be gone on with")
+                elif wrong := differences(lv.load(path), whole):
+                    findings.fault(files, f"{pace.__name__} {how}: {', '.join(wrong)} differ at the end")
+            findings.counts[f"files with {pace.__name__} steps"] += 1
+            path.unlink(missing_ok=True)
+    findings.counts["kills"] = kills
+    return findings
