@@ -6,8 +6,9 @@ import livens as lv
 from livens.engine import loop, native
 from livens.engine.compiled import compiled_step
 from livens.engine.fused import FusedStepper
-from livens.engine.loop import Policy, flow
+from livens.engine.loop import Policy
 from livens.engine.reference import ReferenceStepper
+from livens.engine.step_size import flow
 from livens.engine.steps import Carry
 
 
