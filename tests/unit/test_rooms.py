@@ -121,8 +121,8 @@ def test_no_cycle_at_module_level():
 def test_a_public_path_leaves_functions_of_the_same_name_alone():
     code = (
         "import livens, livens.study.sweep, livens.tableaus.murua\n"
-        "from livens.study.sweep import Sweep\n"
-        "from livens.analysis.study.sweep import Sweep as same\n"
+        "from livens.study.sweeps import Sweep\n"
+        "from livens.analysis.study.sweeps import Sweep as same\n"
         "assert Sweep is same and callable(livens.study.sweep) and callable(livens.tableaus.murua)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from livens.analysis.study.sweep import Sweep
+    from livens.analysis.study.sweeps import Sweep
 
 #: A table on the screen has at most this many rows; the file has all.
 _SHOWN = 40
@@ -58,7 +58,7 @@ def sweep(
     """
     from livens.analysis.study.grid import values
     from livens.analysis.study.member import from_scenario
-    from livens.analysis.study.sweep import sweep as study_of
+    from livens.analysis.study.sweeps import sweep as study_of
     from livens.analysis.study.table import check_target
     from livens.cli.init import SUFFIXES
     from livens.cli.run import ctrl_c_as_usual, settings

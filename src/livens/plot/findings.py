@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from livens.analysis.linearise import Linearisation
     from livens.analysis.study.fitting import ParameterFit
     from livens.analysis.study.stability import Lyapunov
-    from livens.analysis.study.uncertainty import Uncertainty
+    from livens.analysis.study.monte_carlo import Uncertainty
 
 #: At most this many curves of one picture can be told apart.
 _CURVES = 6

@@ -408,7 +408,7 @@ def test_schemes_that_drift():
 def test_the_drift_is_the_one_that_was_put_there():
     """A run whose energy is changed by a known slope."""
     result = lv.simulate(lv.problems.load("kepler", e=0.5), scheme="stormer-verlet", h=0.01, t_end=300.0)
-    from livens.analysis.study.modified_energy import _line
+    from livens.analysis.study.modified import _line
 
     clean, amplitude = _line(result.t, balance(result))
     tilted, same = _line(result.t, balance(result) + 1e-8 * result.t)

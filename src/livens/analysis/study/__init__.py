@@ -8,18 +8,51 @@
 
 from __future__ import annotations
 
-from livens.analysis.study.accuracy import to_accuracy
-from livens.analysis.study.comparison import Comparison, compare
-from livens.analysis.study.convergence import Convergence, converge, work_precision
-from livens.analysis.study.fitting import ParameterFit, fit
-from livens.analysis.study.geometry import reversibility_defect, symplecticity_defect
-from livens.analysis.study.modified_energy import ModifiedEnergy, modified_energy
-from livens.analysis.study.optimisation import Optimum, optimise
-from livens.analysis.study.order import Fit, fit_order
-from livens.analysis.study.stability import Lyapunov, PeriodicOrbit, lyapunov, periodic_orbit
-from livens.analysis.study.sweep import Sweep, sweep
-from livens.analysis.study.table import write_table
-from livens.analysis.study.uncertainty import Uncertainty, uncertainty
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from livens.analysis.study.accuracy import to_accuracy
+    from livens.analysis.study.comparison import Comparison, compare
+    from livens.analysis.study.convergence import Convergence, converge, work_precision
+    from livens.analysis.study.fitting import ParameterFit, fit
+    from livens.analysis.study.geometry import reversibility_defect, symplecticity_defect
+    from livens.analysis.study.modified import ModifiedEnergy, modified_energy
+    from livens.analysis.study.monte_carlo import Uncertainty, uncertainty
+    from livens.analysis.study.optimisation import Optimum, optimise
+    from livens.analysis.study.order import Fit, fit_order
+    from livens.analysis.study.stability import Lyapunov, PeriodicOrbit, lyapunov, periodic_orbit
+    from livens.analysis.study.sweeps import Sweep, sweep
+    from livens.analysis.study.table import write_table
+
+#: What is found where: a study is imported when it is first asked for, as each has needs of its own.
+_HOMES = {
+    "Comparison": "comparison",
+    "Convergence": "convergence",
+    "Fit": "order",
+    "Lyapunov": "stability",
+    "ModifiedEnergy": "modified",
+    "Optimum": "optimisation",
+    "ParameterFit": "fitting",
+    "PeriodicOrbit": "stability",
+    "Sweep": "sweeps",
+    "Uncertainty": "monte_carlo",
+    "compare": "comparison",
+    "converge": "convergence",
+    "fit": "fitting",
+    "fit_order": "order",
+    "lyapunov": "stability",
+    "modified_energy": "modified",
+    "optimise": "optimisation",
+    "periodic_orbit": "stability",
+    "reversibility_defect": "geometry",
+    "sweep": "sweeps",
+    "symplecticity_defect": "geometry",
+    "to_accuracy": "accuracy",
+    "uncertainty": "monte_carlo",
+    "work_precision": "convergence",
+    "write_table": "table",
+}
 
 __all__ = [
     "Comparison",
@@ -48,3 +81,11 @@ __all__ = [
     "work_precision",
     "write_table",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
