@@ -200,8 +200,8 @@ class _PublicPaths(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         """The module has been carried out under its own name, and keeps that.
 
-        What it has imported of its own is known under the public path at once: an import of
-        ``livens.tableaus.murua`` that had to be carried out would end by setting that, which is a function, to the module.
+        What it has imported of its own is known under the public path at once: an import of ``livens.tableaus.murua``
+        that had to be carried out would end by setting that, which is a function, to the module.
         """
         assert module.__spec__ is not None
         public = module.__spec__.name
