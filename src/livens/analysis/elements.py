@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 
 from livens.analysis.observables import _Column, rows_of
+from livens.engine.table import Table
 from livens.errors import InputError, suggestion
 from livens.models.element import ElementModel
 from livens.models.summed import dynamics
@@ -83,7 +84,7 @@ def _table(result: Result, system: System, columns: list[Any]) -> np.ndarray:
     """Expressions of the state, one column each, at every stored time."""
     if not columns:
         return np.zeros((len(result.t), 0))
-    column, k = _Column(system, ca.vertcat(*columns), (len(columns),)), result.parameter_vector
+    column, k = _Column(system, Table(system, ca.vertcat(*columns)), (len(columns),)), result.parameter_vector
     return np.concatenate([column(block, k) for block in rows_of(result, column.variables)])
 
 
