@@ -458,7 +458,8 @@ def test_sweep_command(tmp_path):
     assert failed.returncode == 3 and "no run could be finished" in failed.stderr
 
 
-#: A problem that leaves a mark when a run begins, and whose runs are endless from the third on.
+#: A problem that leaves a mark when it is built, another when it is built once more, as it is for a run by itself after
+#: all were planned, and whose runs are endless from the third on.
 MARKING = """
 import pathlib
 import livens as lv
@@ -466,7 +467,8 @@ from livens.problems import problem
 
 @problem("marking", summary="leaves a mark", source="here")
 def marking(number: int = 0):
-    pathlib.Path(f"begun{number}").touch()
+    mark = pathlib.Path(f"begun{number}")
+    pathlib.Path(f"again{number}").touch() if mark.exists() else mark.touch()
     return lv.problems.load("simple-pendulum", t_end=0.1 if number < 2 else 1e6)
 """
 
@@ -491,7 +493,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
     """Two short runs, then endless ones: the table holds the short ones."""
     command = "import marking; from livens.cli import main; main()"
     arguments = ["-c", command, "sweep", "marking", "--vary", "number=0:4:5", "--workers", "1", "--out", "table.csv"]
-    code, _, errors = stopped(arguments, tmp_path, ["begun2"])
+    code, _, errors = stopped(arguments, tmp_path, ["again2"])
     assert code == 130 and "stopped by the user after 2 of 5 runs" in errors and "Traceback" not in errors, errors
     with (tmp_path / "table.csv").open() as file:
         assert [float(row["number"]) for row in csv.DictReader(file)] == [0.0, 1.0]
