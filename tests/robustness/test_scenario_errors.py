@@ -209,7 +209,10 @@ WRONG = [
     (changed("h: 1e-3\n", ""), ["a.yaml, line 1: the field 'h' is missing: give the step size"]),
     (changed("h: 1e-3", "h:"), ["a.yaml, line 1: the field 'h' is missing"]),
     (changed("kinetic", "kinetik").replace("h: 1", "hh: 1"), ["'kinetic' is missing", "'kinetik'", "'h' is", "'hh'"]),
-    (changed("system:", "sytem:"), ["needs one of the fields 'problem', 'system' and 'bodies'; did you mean 'system'?"]),
+    (
+        changed("system:", "sytem:"),
+        ["needs one of the fields 'problem', 'system' and 'bodies'; did you mean 'system'?"],
+    ),
     ("h: 1\n", ["a.yaml, line 1: a scenario needs one of the fields 'problem', 'system' and 'bodies'"]),
     (PENDULUM + "problem: simple-pendulum\n", ["one of the fields 'problem', 'system' and 'bodies', not several"]),
     (changed("h: 1e-3", "h: 1e-3\nh: 2e-3"), ["a.yaml, line 10: 'h' is given twice, first on line 9"]),

@@ -24,6 +24,7 @@ from livens.run.interrupt import Interrupt
 from livens.run.march import march_of
 from livens.run.plan import Plan
 from livens.run.progress import Progress
+from livens.run.sampling import Sampling
 from livens.schemes.step import FlatEquations
 
 #: One call of the compiled loop takes at most this many steps, and numbers (what fits into a core's cache).
@@ -78,6 +79,8 @@ class Run:
         self._listeners: tuple[Listener, ...] = (self._extremes, recorder)
         self._watch = Watch(events, compiled, plan.k) if events or compiled.model.guards else None
         self._march = march_of(plan, compiled.layout)
+        controllers = getattr(plan.model, "controllers", ())
+        self._sampling = Sampling(plan, controllers, compiled.layout) if controllers else None
         self._progress = progress
         self._ended = False  # by an event, and not where the user said
         self._before_last: Checkpoint | None = None  # from where a longer run goes on
@@ -114,6 +117,7 @@ class Run:
             "run": {"counts": [*(getattr(self.statistics, name) for name in _COUNTED), len(self._events), self._ended]},
             **{listener.name: listener.state() for listener in self._listeners},
             **({} if self._watch is None else {self._watch.name: self._watch.state()}),
+            **({} if self._sampling is None else {self._sampling.name: self._sampling.state()}),
         }
 
     def _restore(self, stored: Checkpoint) -> None:
@@ -124,6 +128,8 @@ class Run:
             self._stepper.restore(stored["stepper"])
         for listener in self._listeners:
             listener.restore(stored[listener.name])
+        if self._sampling is not None:
+            self._sampling.restore(stored[self._sampling.name])
         if "counts" in stored["run"]:
             *counted, events, _ = map(int, stored["run"]["counts"])
             for name, count in zip(_COUNTED, counted, strict=True):
@@ -157,6 +163,7 @@ class Run:
         _, total, unit = march.progress(self._carry)
         with Interrupt() as interrupt, Progress(self._plan.title, total, self._progress, unit) as bar:
             while not march.over(self._carry):
+                self._sample()
                 steps = march.take(self._stepper, self._carry, self._chunk())
                 stop = self._look(steps)
                 clock()
@@ -174,6 +181,7 @@ class Run:
                     bar.update(march.progress(self._carry)[0])
                 self._recorder.save_now_and_then(lambda: self._record("running"))
             self._before_last = self._checkpoint()  # a longer run would not take the last steps
+            self._sample()
             last = march.last(self._stepper, self._carry)
             stop = self._look(last, regular=False) if last is not None else None
         clock()
@@ -187,12 +195,19 @@ class Run:
             message = f"the last step was shortened to {last.sizes[-1]:.6g}"
         return self._finished("complete", message)
 
+    def _sample(self) -> None:
+        """Let controllers look at the state from which the next steps are taken."""
+        if self._sampling is not None:
+            self._carry = self._sampling.sample(self._carry, self._march.step)
+
     def _chunk(self) -> int:
         """How many steps the next chunk may have."""
         plan = self._plan
         chunk = max(1, min(_CHUNK_STEPS, _CHUNK_NUMBERS // (self._carry.z.size + self._carry.x.shape[1])))
         if plan.tier == "reference":
             chunk = _REFERENCE_STEPS
+        if self._sampling is not None:
+            chunk = min(chunk, self._sampling.room(self._march.step))
         most = plan.control.most_steps if plan.control else 0
         return min(chunk, most - self._march.step) if most else chunk
 
