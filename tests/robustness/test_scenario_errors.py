@@ -209,9 +209,12 @@ WRONG = [
     (changed("h: 1e-3\n", ""), ["a.yaml, line 1: the field 'h' is missing: give the step size"]),
     (changed("h: 1e-3", "h:"), ["a.yaml, line 1: the field 'h' is missing"]),
     (changed("kinetic", "kinetik").replace("h: 1", "hh: 1"), ["'kinetic' is missing", "'kinetik'", "'h' is", "'hh'"]),
-    (changed("system:", "sytem:"), ["needs the field 'problem' or the field 'system'; did you mean 'system'?"]),
-    ("h: 1\n", ["a.yaml, line 1: a scenario needs the field 'problem' or the field 'system'"]),
-    (PENDULUM + "problem: simple-pendulum\n", ["either the field 'problem' or the field 'system', not both"]),
+    (
+        changed("system:", "sytem:"),
+        ["needs one of the fields 'problem', 'system' and 'bodies'; did you mean 'system'?"],
+    ),
+    ("h: 1\n", ["a.yaml, line 1: a scenario needs one of the fields 'problem', 'system' and 'bodies'"]),
+    (PENDULUM + "problem: simple-pendulum\n", ["one of the fields 'problem', 'system' and 'bodies', not several"]),
     (changed("h: 1e-3", "h: 1e-3\nh: 2e-3"), ["a.yaml, line 10: 'h' is given twice, first on line 9"]),
     (changed("g: 9.81", "m: 9.81"), ["a.yaml, line 3: 'm' is given twice, first on line 3"]),
     # types
@@ -291,7 +294,7 @@ WRONG = [
     ("problem: n-four-bar\noptions:\n  m: 1\n  N: 2.5\n", ["line 4, options.N: option 'N' must be a whole number"]),
     ("problem: n-four-bar\noptions:\n  N: [1, 2]\n", ["line 3, options.N: option 'N' must be a whole number"]),
     ("problem: n-four-bar\noptions: 3\n", ["line 2, options: must be names with values (name: value), got '3'"]),
-    ("problem: n-four-bar\nsystem: 3\n", ["not both"]),
+    ("problem: n-four-bar\nsystem: 3\n", ["not several"]),
     ("problem: [a]\n", ["line 1, problem: must be a text, got a list"]),
     # YAML
     ("", ["a.yaml: the file is empty"]),

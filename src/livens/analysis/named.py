@@ -40,7 +40,8 @@ def _named(result: Result, name: str) -> Any:
         if found:
             return {each: _named(result, each) for each in found}
     if name in shown:
-        return _series(_values(result, shown[name]), shown[name].unit)
+        values = _said(result, shown[name]) if shown[name].command is not None else _values(result, shown[name])
+        return _series(values, shown[name].unit)
     observables = result.system.view.names
     if name in observables:
         return _series(result.observe(name), "")
@@ -56,6 +57,16 @@ def _series(values: np.ndarray, unit: str) -> Series:
     found = np.asarray(values).view(Series)
     found.unit = unit
     return found
+
+
+def _said(result: Result, quantity: Quantity) -> np.ndarray:
+    """What a sampled controller says on the step that begins at each row."""
+    stored = result.record.checkpoint.get("controllers", {})
+    times, said = np.ravel(stored.get("times", ())), np.asarray(stored.get("said", ()))
+    if not times.size:
+        return np.zeros(len(result.t))
+    at = np.searchsorted(times, np.asarray(result.t) + 1e-12 * max(1.0, abs(times[-1])), side="right") - 1
+    return np.asarray(said.reshape(times.size, -1)[np.maximum(at, 0), quantity.command])
 
 
 def _values(result: Result, quantity: Quantity) -> np.ndarray:
@@ -92,9 +103,11 @@ def at_nodes(result: Result, lam: np.ndarray) -> np.ndarray:
     found = lam.copy()
     found[:, 1:-1] = (lam[:, 1:-1] + lam[:, 2:]) / 2
     times = np.asarray(result.t)
-    for event in result.events:
-        found[:, times == event.t] = lam[:, times == event.t]
-    last = _consistent(result)
+    jumps = [event.t for event in result.events]
+    sampled = result.record.checkpoint.get("controllers", {}).get("times", ())
+    jumping = np.isin(times, [*jumps, *np.ravel(sampled)])
+    found[:, jumping] = lam[:, jumping]
+    last = None if len(sampled) else _consistent(result)
     if last is not None:
         found[:, -1] = last
     return _spread(result, found)

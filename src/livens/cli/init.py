@@ -19,6 +19,7 @@ def init(
     file: Annotated[Path, typer.Argument(help="File to write.")] = Path("scenario.yaml"),
     problem: Annotated[bool, typer.Option("--problem", help="A ready problem with changed options.")] = False,
     system: Annotated[bool, typer.Option("--system", help="A system written with expressions (the default).")] = False,
+    mechanism: Annotated[bool, typer.Option("--mechanism", help="Bodies, joints and forces.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write an example of a scenario file, with comments. It runs as it is.
@@ -29,11 +30,12 @@ def init(
     from livens.scenario import example
     from livens.scenario.show import shown
 
-    if problem and system:
-        raise InputError("choose one of --problem and --system")
+    if problem + system + mechanism > 1:
+        raise InputError("choose one of --problem, --system and --mechanism")
     if file.suffix.lower() not in SUFFIXES:
         raise InputError(f"the name of a scenario file must end in {' or '.join(SUFFIXES)}, got '{file}'")
-    text = (example.PROBLEM if problem else example.SYSTEM).format(file=shown(file.name))
+    chosen = example.PROBLEM if problem else example.MECHANISM if mechanism else example.SYSTEM
+    text = chosen.format(file=shown(file.name))
     try:
         with file.open("w" if force else "x", encoding="utf-8") as out:
             out.write(text)

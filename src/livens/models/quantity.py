@@ -23,4 +23,6 @@ class Quantity:
     force: bool = False
     shape: tuple[int, ...] = ()
     #: What is done with the rows of all times, such as to follow angles over turns and to add them up.
+    #: It is what a sampled controller says: its place among the controls.
+    command: int | None = None
     after: Callable[[Any], Any] | None = None

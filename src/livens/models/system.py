@@ -17,6 +17,7 @@ from livens.expressions.names import Names, names_of
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.probe import Probe
 from livens.expressions.read import ModelFunction
+from livens.models.controller import Controller
 from livens.models.element import Element, ElementModel, Through, read_type, resolve
 from livens.models.frames import frames_of, turn_regularly
 from livens.models.groups import TypeGroup, grouped
@@ -141,6 +142,9 @@ class System(Model):
         self.quantities: dict[str, Quantity] = {}
         #: What to do with constraints that follow from others, where a run does not say: "error" or "auto".
         self.redundant = "error"
+        #: Places in the parameter vector of what sampled controllers say: part of the state, not of the parameters.
+        self.controls: tuple[int, ...] = ()
+        self.controllers: tuple[Controller, ...] = ()
         self.symmetries = {
             name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }
@@ -239,7 +243,8 @@ class System(Model):
     # -- what a run asks for ------------------------------------------------------------------------------------------
     @property
     def layout(self) -> Layout:
-        return Layout(q=self.n, v=self.n, p=self.n, supplied_energy=1, dissipated_energy=1, multipliers=self.m)
+        parts = Layout(q=self.n, v=self.n, p=self.n, supplied_energy=1, dissipated_energy=1, multipliers=self.m)
+        return parts.with_(control=len(self.controls)) if self.controls else parts
 
     @property
     def view(self) -> View:
@@ -335,7 +340,8 @@ class System(Model):
             for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
         ]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
-        return list(number), elements, symmetries, self.quaternions, bool(self.frames), self.redundant
+        told = list(number), elements, symmetries, self.quaternions, bool(self.frames), self.redundant
+        return (*told, self.controls) if self.controls else told
 
     @functools.cached_property
     def forms(self) -> tuple[str, ...]:

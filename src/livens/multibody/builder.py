@@ -26,6 +26,7 @@ from livens.multibody.mobility import Report, report
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.named import quantities
 from livens.multibody.parts import Marker, Part
+from livens.multibody.sampled import connect
 from livens.multibody.statics import Equilibrium, equilibrium
 
 #: An angle above this at the start is taken for degrees.
@@ -89,6 +90,8 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         system = System(coordinates(owned), elements=elements, parameters=shared, symmetries=momenta, frames=True)
         system.redundant = self.redundant
         system.quantities = quantities(system, self)
+        if self._sampled:
+            system.quantities |= connect(system, self._sampled)
         return system
 
     @property

@@ -12,15 +12,29 @@ from livens import math as m
 from livens.expressions.read import ModelFunction
 from livens.models import shapes
 from livens.models.element import Through, through
-from livens.multibody.actuators import angular_velocity, relative_rate
+from livens.multibody.actuators import relative_rate
 from livens.multibody.couplings import slide_rate
 from livens.multibody.joint_table import split, turn
-from livens.multibody.placement import Ground, Placement
+from livens.multibody.placement import Placement
 
 
 # -- bushings ---------------------------------------------------------------------------------------------------------
 def _axes(a: Placement, q: Any, A: Any) -> list[Any]:
     return [a.vector(q, A[:, i]) for i in range(3)]
+
+
+def _strains(a: Placement, b: Placement, q: Any, k: Any) -> list[Any]:
+    """Displacements in the axes of a, the axial vector ``sin(angle) n`` of the rotation of b against a, its trace.
+
+    All of them are products of directors.
+    """
+    qa, qb = split(a, q)
+    gap = b.point(qb, k.Y) - a.point(qa, k.X)
+    first, second = _axes(a, qa, k.A), _axes(b, qb, k.B)
+    moved = [m.dot(axis, gap) for axis in first]
+    pairs = ((1, 2), (2, 0), (0, 1))
+    turned = [(m.dot(first[j], second[i]) - m.dot(first[i], second[j])) / 2 for i, j in pairs]
+    return [*moved, *turned, sum(m.dot(x, y) for x, y in zip(first, second, strict=True))]
 
 
 @functools.cache
@@ -30,35 +44,23 @@ def bushing(a: Placement, b: Placement) -> Through:
     All of it through products of directors, so momenta are kept; rotations must stay below half a turn.
     """
 
-    def invariants(q: Any, k: Any) -> Any:
-        qa, qb = split(a, q)
-        gap = b.point(qb, k.Y) - a.point(qa, k.X)
-        first, second = _axes(a, qa, k.A), _axes(b, qb, k.B)
-        moved = [m.dot(axis, gap) for axis in first]
-        pairs = ((1, 2), (2, 0), (0, 1))
-        turned = [(m.dot(first[j], second[i]) - m.dot(first[i], second[j])) / 2 for i, j in pairs]
-        return [*moved, *turned, sum(m.dot(x, y) for x, y in zip(first, second, strict=True))]
-
     def energy(w: Any, k: Any) -> Any:
         xi = m.array([*w[:3], *(4 * x / (1 + w[6]) for x in w[3:6])])
         return 0.5 * m.dot(xi, k.stiffness @ xi)
 
-    return through(invariants, energy)
+    return through(lambda q, k: _strains(a, b, q, k), energy)
 
 
 @functools.cache
 def bushing_damping(a: Placement, b: Placement) -> ModelFunction:
-    """``rate.C rate/2`` with the relative velocity and angular velocity in the axes of a."""
+    """``xi'.C xi'/2`` with the rates of the same displacements and rotations."""
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
-        (qa, qb), (va, vb) = split(a, q), split(a, v)
-        of_a = angular_velocity(a, qa, va)
-        gap = b.point(qb, k.Y) - a.point(qa, k.X)
-        rate = b.velocity(qb, vb, k.Y) - a.velocity(qa, va, k.X)
-        rate = rate if isinstance(a, Ground) else rate - m.cross(of_a, gap)
-        turning = angular_velocity(b, qb, vb) - of_a
-        axes = _axes(a, qa, k.A)
-        xi = m.array([*(m.dot(axis, rate) for axis in axes), *(m.dot(axis, turning) for axis in axes)])
+        w, after, before = (_strains(a, b, at, k) for at in (q, q + v, q - v))
+        rate = [(x - y) / 2 for x, y in zip(after, before, strict=True)]  # exact, as they are quadratic
+        size = 1 + w[6]
+        turned = [4 * (rate[i] * size - w[i] * rate[6]) / size**2 for i in (3, 4, 5)]
+        xi = m.array([*rate[:3], *turned])
         return 0.5 * m.dot(xi, k.viscosity @ xi)
 
     return dissipation

@@ -15,6 +15,7 @@ from livens.multibody.connection import Connection
 from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part, point_in_space
+from livens.multibody.sampled import Sampled
 
 
 class Drawing:
@@ -34,6 +35,7 @@ class Drawing:
         self._links: list[Element] = []
         self._drives: list[tuple[Element, str]] = []  # with the unit of what they exert
         self._observed: dict[str, Callable[..., Any]] = {}
+        self._sampled: dict[str, Sampled] = {}
         self._watched: dict[str, tuple[Marker, Marker | None]] = {}
 
     @property
@@ -45,13 +47,8 @@ class Drawing:
         """Names are told apart from one another; results find things by them."""
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
-        if name == "ground" or name in {
-            **self.bodies,
-            **self.connections,
-            **self.couplings,
-            **self._acting,
-            **self._watched,
-        }:
+        taken = (self.bodies, self.connections, self.couplings, self._acting, self._watched, self._sampled)
+        if name == "ground" or any(name in some for some in taken):
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)
 
@@ -87,6 +84,12 @@ class Drawing:
             self._known(name, part)
         if first is second or (first.element is None and second.element is None):
             raise InputError(f"{name}: a joint is between two different parts, one of them a body")
+
+    def _after(self, joint: Any, word: str) -> str:
+        """What something in a joint is called if it has no name of its own."""
+        if not isinstance(joint, Joint):
+            raise InputError(f"a {word} is in a joint, and {joint!r} is no joint of this mechanism")
+        return f"{joint.name} {word}"
 
     def _needs(self, name: str, joint: Any, what: str) -> None:
         if not isinstance(joint, Joint) or self.connections.get(joint.name) is not joint:

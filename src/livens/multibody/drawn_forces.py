@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from livens.multibody.bodies import Point
 from livens.multibody.drawing import Drawing
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Part, point_in_space
+from livens.multibody.sampled import Sampled, acting
 
 #: An end that is not there, in metres.
 _FAR = 1e9
@@ -70,7 +71,7 @@ class DrawnForces(Drawing):
         """
         if (torque is None) == (force is None):
             raise InputError("a motor has either a torque or a force")
-        name = name or f"{joint.name} motor"
+        name = name or self._after(joint, "motor")
         self._needs(name, joint, "angle" if torque is not None else "slide")
         given = torque if torque is not None else force
         law = given if callable(given) else _constant(number(f"{name}: the law", given))
@@ -98,7 +99,7 @@ class DrawnForces(Drawing):
         if len(given) != 1:
             raise InputError("a drive is of an angle, a position, a rate or a speed, of one of them")
         ((what, law),) = given.items()
-        name, turns = name or f"{joint.name} drive", what in ("angle", "rate")
+        name, turns = name or self._after(joint, "drive"), what in ("angle", "rate")
         self._needs(name, joint, "angle" if turns else "slide")
         law = law if callable(law) else _constant(number(f"{name}: the law", law))
         if what in ("angle", "position"):
@@ -126,7 +127,7 @@ class DrawnForces(Drawing):
 
         The error of an angle is taken within half a turn.
         """
-        name = name or f"{joint.name} controller"
+        name = name or self._after(joint, "controller")
         what = "angle" if isinstance(joint, Joint) and joint.kind.angle else "slide"
         self._needs(name, joint, what)
         words = {"angle": angle, "rate": rate, "feedforward": feedforward}
@@ -138,6 +139,41 @@ class DrawnForces(Drawing):
         law = _steering(*laws, what == "angle")
         key = "torque" if what == "angle" else "force"
         return self.motor(joint, parameters=gains, name=name, **{key: law})
+
+    def controller(
+        self,
+        name: str,
+        *joints: Joint,
+        every: float,
+        law: Callable[..., Any],
+        measure: Sequence[str] | str,
+        state: Any = (),
+    ) -> None:
+        """A Python function that looks at the motion every so often and says what motors in joints do until then.
+
+        ``law(t, measured)`` returns one torque or force for each joint; with a `state`, ``law(t, measured, state)``
+        returns these and the new state, which is kept in the run and in its file. `measure` are names of quantities,
+        such as ``"hinge.angle"``. What it says is shown as ``name.command``, of several joints ``name joint.command``.
+        """
+        self._new(name)
+        if not joints:
+            raise InputError(f"{name}: a controller needs at least one joint")
+        if not callable(law):
+            raise InputError(f"{name}: the law must be a function of time and of what is measured, got {law!r}")
+        for joint in joints:
+            turns = isinstance(joint, Joint) and joint.kind.angle
+            self._needs(name, joint, "angle" if turns else "slide")
+        wanted = (measure,) if isinstance(measure, str) else tuple(measure)
+        names = [name] if len(joints) == 1 else [f"{name} {joint.name}" for joint in joints]
+        elements = tuple(acting(joint, each) for joint, each in zip(joints, names, strict=True))
+        units = tuple("N m" if joint.kind.angle else "N" for joint in joints)
+        begin = np.atleast_1d(array(f"{name}: state", state)).ravel() if np.size(state) else np.zeros(0)
+        period = positive(f"{name}: every", every)
+        for each, element in zip(names, elements, strict=True):
+            self._act(each, element)
+        self._sampled[f"{name} controller" if len(joints) == 1 else name] = Sampled(
+            name, period, law, elements, units, wanted, begin
+        )
 
     def limit(
         self,

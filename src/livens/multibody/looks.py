@@ -108,7 +108,7 @@ def drawn(shape: tuple[Any, ...], dimension: int) -> list[Shape] | None:
         return [shapes.sphere(origin, sizes[0], frame)]
     if kind == "cylinder" and dimension == 3:
         half = sizes[0] / 2 * z
-        return [shapes.cylinder(-half, half, sizes[1])]
+        return [shapes.cylinder(-half, half, sizes[1], trace=0.5)]
     if kind == "ring":
         return [shapes.ring(origin, sizes[0], frame, 2 * sizes[1] or None)]
     return [shapes.sphere(origin, sizes[1], frame)] if kind == "cylinder" else None

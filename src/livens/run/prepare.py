@@ -141,6 +141,8 @@ class Prepared:
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
         begin = number("t0", t0 if t0 is not None else self._defaults.get("t0") or 0.0)
         plan = self._plan(start, parameters=parameters, h=h, t0=t0, project=project, t_end=begin + 1.0)
+        if getattr(plan.model, "controllers", ()):
+            raise InputError("steps one at a time have no sampled controllers: make a run, or write them into the loop")
         compiled, initial = compile_and_start(plan)
         carry, stepper = Run.beginning(plan, compiled, initial)
         return MotionState(carry, stepper, compiled)

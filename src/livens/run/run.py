@@ -25,6 +25,7 @@ from livens.run.interrupt import Interrupt
 from livens.run.march import march_of
 from livens.run.plan import Plan
 from livens.run.progress import Progress
+from livens.run.sampling import Sampling
 from livens.schemes.step import FlatEquations
 
 #: One call of the compiled loop takes at most this many steps, and numbers (what fits into a core's cache).
@@ -87,6 +88,8 @@ class Run:
         self._listeners: tuple[Listener, ...] = (self._extremes, recorder)
         self._watch = Watch(events, compiled, plan.k, plan.tier) if events or compiled.model.guards else None
         self._march = march_of(plan, compiled.layout)
+        controllers = getattr(plan.model, "controllers", ())
+        self._sampling = Sampling(plan, controllers, compiled.layout) if controllers else None
         self._progress, self._onlooker = progress, onlooker
         self._ended = False  # by an event, and not where the user said
         self._before_last: Checkpoint | None = None  # from where a longer run goes on
@@ -124,6 +127,7 @@ class Run:
             "run": {"counts": [*(getattr(self.statistics, name) for name in _COUNTED), len(self._events), self._ended]},
             **{listener.name: listener.state() for listener in self._listeners},
             **({} if self._watch is None else {self._watch.name: self._watch.state()}),
+            **({} if self._sampling is None else {self._sampling.name: self._sampling.state()}),
         }
 
     def _restore(self, stored: Checkpoint) -> None:
@@ -134,6 +138,8 @@ class Run:
             self._stepper.restore(stored["stepper"])
         for listener in self._listeners:
             listener.restore(stored[listener.name])
+        if self._sampling is not None:
+            self._sampling.restore(stored[self._sampling.name])
         if "counts" in stored["run"]:
             *counted, events, _ = map(int, stored["run"]["counts"])
             for name, count in zip(_COUNTED, counted, strict=True):
@@ -168,6 +174,7 @@ class Run:
         _, total, unit = march.progress(self._carry)
         with Interrupt() as interrupt, Progress(self._plan.title, total, self._progress, unit) as bar:
             while not march.over(self._carry):
+                self._sample()
                 steps = march.take(self._stepper, self._carry, self._chunk())
                 stop = self._look(steps)
                 clock()
@@ -188,6 +195,7 @@ class Run:
                 if not (march.over(self._carry) and self._recorder.keeps_back):  # a run that is over has no steps left
                     self._recorder.save_now_and_then(lambda: self._record("running"))  # that would bring this row
             self._before_last = self._checkpoint()  # a longer run would not take the last steps
+            self._sample()
             last = march.last(self._stepper, self._carry)
             stop = self._look(last, regular=False) if last is not None else None
         clock()
@@ -201,6 +209,11 @@ class Run:
         shortened = self._plan.control is None
         return self._finished("complete", f"the last step was shortened to {last.sizes[-1]:.6g}" if shortened else "")
 
+    def _sample(self) -> None:
+        """Let controllers look at the state from which the next steps are taken."""
+        if self._sampling is not None:
+            self._carry = self._sampling.sample(self._carry, self._march.step)
+
     def _chunk(self) -> int:
         """How many steps the next chunk may have."""
         plan = self._plan
@@ -208,6 +221,8 @@ class Run:
         chunk = max(1, min(_CHUNK_STEPS, numbers // (self._carry.z.size + self._carry.x.shape[1])))
         if plan.tier == "reference":
             chunk = _REFERENCE_STEPS
+        if self._sampling is not None:
+            chunk = min(chunk, self._sampling.room(self._march.step))
         most = plan.control.most_steps if plan.control else 0
         return min(chunk, most - self._march.step) if most else chunk
 

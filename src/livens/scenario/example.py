@@ -42,3 +42,35 @@ t_end: 10
 every: 1                                # store every so many steps
 # out: four-bar.h5                      # result file; if not given, named like this file
 """
+
+MECHANISM = """\
+# A slider-crank with a motor. Run it with: livens run {file}
+# Points and axes are those of the drawing, in space. Numbers may be expressions such as 45*deg or 3*mm.
+
+gravity: [0, 0, -9.81]
+parameters: {{c: 0.5}}                     # change one for a run with: --set c=1
+
+bodies:                                 # rod, box, plate, cylinder, ring, sphere, particle; body for any inertia
+  crank: {{shape: rod, a: [0, 0, 0], b: [0.14, 0, 0.14], mass: 1}}
+  rod: {{shape: rod, a: crank.b, b: [0.62, 0, 0], mass: 2}}
+  slider: {{shape: box, at: rod.b, size: [0.1, 0.05, 0.05], mass: 0.5}}
+
+joints:
+  hinge: {{type: revolute, between: [ground, crank], at: [0, 0, 0], axis: y}}
+  pin: {{type: revolute, between: [crank, rod], at: crank.b, axis: y}}
+  wrist: {{type: spherical, between: [rod, slider], at: rod.b}}
+  guide: {{type: prismatic, between: [ground, slider], axis: x}}
+
+forces:
+  motor: {{type: motor, joint: hinge, torque: c*sin(3*t) - 0.1*rate}}
+
+start:                                  # what is known; the rest is solved for
+  hinge: {{angle: 45*deg, rate: 3}}
+
+sensors:
+  tip: {{point: rod.b, relative_to: crank}}
+
+h: 1e-3                                 # step size
+t_end: 3
+# velocity_level: true                  # constraints on velocity level too (lie-ggl)
+"""

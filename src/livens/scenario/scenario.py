@@ -11,11 +11,13 @@ from typing import Any
 from livens import problems, schemes
 from livens.errors import InputError, suggestion
 from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
 from livens.results.result import Result
 from livens.run.simulate import simulate
+from livens.scenario.mechanism import Mechanism
 from livens.scenario.model import Model
 from livens.scenario.reader import Document, document, read
-from livens.scenario.schema import ProblemScenario, SystemScenario, validated
+from livens.scenario.schema import MechanismScenario, ProblemScenario, SystemScenario, validated
 from livens.scenario.show import shown
 
 #: The problem name of systems that are written in a scenario; their description is what rebuilds them from a file.
@@ -48,6 +50,8 @@ class Scenario:
         self._check_times()
         if isinstance(self.fields, ProblemScenario):
             self._check_problem(self.fields)
+        elif isinstance(self.fields, MechanismScenario):
+            _ = self.mechanism
         else:
             _ = self._model
         self._check_scheme()
@@ -56,6 +60,13 @@ class Scenario:
     def _model(self) -> Model:
         assert isinstance(self.fields, SystemScenario)
         return Model(self.fields.system, self.fields.start, self._document)
+
+    @cached_property
+    def mechanism(self) -> Multibody:
+        """The drawing, of a scenario with bodies."""
+        if not isinstance(self.fields, MechanismScenario):
+            raise self._document.error((), "this scenario has no bodies")
+        return Mechanism(self.fields, self._document).drawn
 
     # -- checks that need more than one field, or the registries -------------------------------------------------------
     def _check_times(self) -> None:
@@ -97,6 +108,10 @@ class Scenario:
                 t0=fields.t0 or 0.0,
                 options={"description": self._description},
             )
+        if isinstance(fields, MechanismScenario):
+            usual = "lie-ggl" if fields.velocity_level else "lie-em"
+            drawn = self.mechanism.problem(NAME, h=fields.h, t_end=fields.t_end, scheme=fields.scheme or usual)
+            return dataclasses.replace(drawn, t0=fields.t0 or 0.0, options={"description": self._description})
         try:
             ready = problems.load(fields.problem, h=fields.h, t_end=fields.t_end, **fields.options)
         except InputError as error:
@@ -146,13 +161,17 @@ class Scenario:
             tree["options"] = {**self.fields.options, **options}
             tree["parameters"] = {**self.fields.parameters, **parameters}
         else:
-            parameters = self.fields.system.parameters
+            of_file = isinstance(self.fields, MechanismScenario)
+            parameters = self.fields.parameters if of_file else self.fields.system.parameters
             for name, value in values.items():
                 if name not in parameters:
                     raise InputError(f"the system has no parameter '{name}'{suggestion(name[:60], parameters)}")
                 if isinstance(value, (list, tuple)):
                     raise InputError(f"the parameter '{name}' must be one number, got {len(value)}")
-            tree["system"] = {**tree["system"], "parameters": {**parameters, **values}}
+            if of_file:
+                tree["parameters"] = {**parameters, **values}
+            else:
+                tree["system"] = {**tree["system"], "parameters": {**parameters, **values}}
         return Scenario(dataclasses.replace(self._document, tree=tree))
 
 

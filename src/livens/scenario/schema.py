@@ -199,24 +199,57 @@ class SystemScenario(Run):
     t_end: Number = Field(description="the end of the run")
 
 
-def validated(document: Document) -> ProblemScenario | SystemScenario:
+def _parts(value: Any) -> dict[str, dict[str, Any]]:
+    """Names of parts, each with its own fields."""
+    found = _table(value)
+    for name, fields in found.items():
+        if not isinstance(fields, Mapping):
+            raise ValueError(f"'{shown(name)}' must have fields with values ({{name: value}}), got {_got(fields)}")
+    return {name: {str(key): item for key, item in fields.items()} for name, fields in found.items()}
+
+
+Parts = Annotated[dict[str, dict[str, Any]], BeforeValidator(_parts)]
+
+
+class MechanismScenario(Run):
+    """A mechanism of bodies, joints and forces; what each of them may say is checked when it is drawn."""
+
+    gravity: list[Any] | None = None
+    planar: Annotated[bool | None, BeforeValidator(_flag)] = None
+    velocity_level: Annotated[bool | None, BeforeValidator(_flag)] = None
+    redundant: Annotated[str | None, _one_of("error", "remove", "auto")] = None
+    parameters: Table = {}
+    bodies: Parts = Field(description="names of bodies with their shapes, places and masses")
+    joints: Parts = {}
+    forces: Parts = {}
+    start: Parts = {}
+    sensors: Parts = {}
+    h: Positive = Field(description="the step size")
+    t_end: Number = Field(description="the end of the run")
+
+
+AnyScenario = ProblemScenario | SystemScenario | MechanismScenario
+
+
+def validated(document: Document) -> AnyScenario:
     """The fields of a document, or one InputError with a line for everything that is wrong."""
     tree = document.tree
     if not isinstance(tree, Mapping):
         raise document.error((), f"a scenario is made of fields with values (name: value), got {_got(tree)}")
-    kinds: dict[str, type[ProblemScenario] | type[SystemScenario]] = {
+    kinds: dict[str, type[AnyScenario]] = {
         "problem": ProblemScenario,
         "system": SystemScenario,
+        "bodies": MechanismScenario,
     }
     given = [kind for kind in kinds if kind in tree]
     if len(given) != 1:
         if given:
             raise document.error(
-                ("system",), "a scenario has either the field 'problem' or the field 'system', not both"
+                (given[-1],), "a scenario has one of the fields 'problem', 'system' and 'bodies', not several of them"
             )
         hints = (suggestion(str(key)[:60], kinds) for key in tree if str(key) not in SystemScenario.model_fields)
         hint = next((hint for hint in hints if "mean" in hint), "")
-        raise document.error((), f"a scenario needs the field 'problem' or the field 'system'{hint}")
+        raise document.error((), f"a scenario needs one of the fields 'problem', 'system' and 'bodies'{hint}")
     model = kinds[given[0]]
     try:
         return model.model_validate(tree)

@@ -100,6 +100,8 @@ class Scheme:
     evaluations: int = 1
     #: It can hold constraints on velocity level, such as those of rolling.
     rolls: bool = False
+    #: It can hold what sampled controllers say over a step.
+    sampled: bool = False
     aliases: ClassVar[tuple[str, ...]] = ()
     family: ClassVar[str]
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ()
@@ -181,6 +183,8 @@ class Scheme:
         found = [r.words for r in self.requires if not getattr(model, r.attribute)]
         if getattr(model, "rolls", False) and not self.rolls:
             found.append("constraints on positions, not on velocities (rolling, gears)")
+        if getattr(model, "controls", ()) and not self.sampled:
+            found.append("a model without sampled controllers")
         return found
 
 

@@ -42,6 +42,7 @@ class LieEM(FrameScheme, Scheme):
     requires: tuple[Requirement, ...] = (FRAMES, TURNING)
     body = LieBody
     rolls = True
+    sampled = True
 
     def force_scheme(self) -> LivensEM:
         return LivensEM()

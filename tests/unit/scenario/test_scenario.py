@@ -331,7 +331,7 @@ def test_options_of_the_command_line_win(tmp_path):
         (["init", "a.txt"], "must end in .yaml or .yml, got 'a.txt'"),
         (["init", "no/where.yaml"], "cannot write the scenario file 'no/where.yaml'"),
         (["init", "folder.yaml", "--force"], "cannot write the scenario file 'folder.yaml'"),
-        (["init", "a.yaml", "--problem", "--system"], "choose one of --problem and --system"),
+        (["init", "a.yaml", "--problem", "--system"], "choose one of --problem, --system and --mechanism"),
     ],
 )
 def test_bad_input(tmp_path, arguments, words):

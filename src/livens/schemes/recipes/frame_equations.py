@@ -238,6 +238,9 @@ class FrameEquations(StepEquations):
         x, z = ca.SX.sym("x", self.unknowns.size), ca.SX.sym("z", layout.size)
         c = ca.SX.sym("c", 2 + system.parameter_count)
         h, t, k = c[0], c[1], c[2:]
+        if system.controls:
+            k = ca.SX(k)
+            k[list(system.controls)] = z[layout["control"]]
         q, v, p = z[layout["q"]], z[layout["v"]], z[layout["p"]]
         spins = z[layout[SPINS]] if SPINS in layout else ca.SX.zeros(sum(b.kernel.recipe.turning for b in self.bodies))
 
@@ -285,7 +288,8 @@ class FrameEquations(StepEquations):
         kept, twice, none = list(self.kept), list(self.twice), ca.SX(0, 1)
         levels = [on_position[kept], *([on_velocity[twice]] if twice else [])] if kept else []
         at_end = [self._spread(n, [end[part] for end in ends]) for part in range(3)]
-        after = [ca.vertcat(*(end[3] for end in ends))] if SPINS in layout else []
+        held = [z[layout["control"]]] if system.controls else []
+        after = [*held, ca.vertcat(*(end[3] for end in ends))] if SPINS in layout else held
         shown = z[layout["multipliers"]]
         first = [shown[kept] if kept else none, *([ca.SX.zeros(len(twice))] if twice else [])]
         residual = ca.densify(ca.vertcat(*balances, *levels))
