@@ -101,6 +101,17 @@ class Extremes:
             self._last[0] = table[0, 0] - exchanged[0]
         fold(table, exchanged, self._first, self._last, self._largest, self._sizes, self._trusted)
 
+    def jump(self, before: Carry, after: Carry, k: np.ndarray) -> None:
+        """An action has changed state or parameters: what follows is measured against what it would have been."""
+        old = self._table(np.array([before.t]), before.z[None, :], self._k)[0]
+        new = self._table(np.array([after.t]), after.z[None, :], k)[0]
+        self._k = k
+        assert self._first is not None
+        if self._supplied < 0:  # else the change of energy is in the account of what was supplied
+            self._first[0] += new[0] - old[0]
+            self._last[0] += new[0] - old[0]
+        self._first[4:] += new[4:] - old[4:]
+
     @property
     def _start_energy(self) -> float:
         return float(self._first[0]) if self._first is not None else 0.0

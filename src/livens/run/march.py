@@ -233,7 +233,7 @@ class ControlledSteps:
 
     def rebase(self, carry: Carry) -> None:
         """The next step is of the size that was meant to be the next; its predictor begins anew."""
-        self._flow["equal"], self._reached = 0.0, False
+        self._flow["equal"], self._flow["last"], self._reached = 0.0, 0.0, False
 
     def back(self, steps: Steps, taken: int) -> None:
         self.step -= steps.taken - taken
