@@ -76,7 +76,7 @@ class StepControl:
                     raise InputError(f"{_words(name)} must be a whole number, got {given!r}")
         rules = {
             "smallest": (self.smallest is None or self.smallest > 0, "greater than 0"),
-            "largest": (self.largest >= (self.smallest or 0.0), "at least as large as smallest"),
+            "largest": (self.largest > 0 and self.largest >= (self.smallest or 0.0), "at least as large as smallest"),
             "decrease": (0 < self.decrease < 1, "between 0 and 1"),
             "increase": (self.increase is None or 1 <= self.increase < math.inf, "at least 1"),
             "patience": (self.patience is None or self.patience >= 1, "at least 1"),

@@ -33,7 +33,7 @@ class Event:
     >>> bounce = lv.Event(lambda q: q[0], name="bounce", direction=-1, action=lambda v: {"v": -0.8 * v})
     >>> run = lv.simulate(ball, q0=[1.0], v0=[0.0], h=0.01, t_end=2.0, events=[bounce])
     >>> [round(event.t, 6) for event in run.events]
-    [0.451524, 1.173961, 1.751911]
+    [0.451524, 1.173961, 1.751912]
     """
 
     function: Callable[..., Any]

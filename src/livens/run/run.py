@@ -34,6 +34,8 @@ _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
 _REFERENCE_STEPS = 32
 #: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.
 TYPICAL_STEP = 2.0**-10
+#: An event that acts this often within the time of one step would do so for ever.
+_OFTEN = 20
 #: What is counted from the first step on, also if the run is stopped and goes on later.
 _COUNTED = ("newton_iterations", "steps", "repivots", "reference_steps")
 
@@ -199,7 +201,8 @@ class Run:
         """Whether the run is at its end: when no regular step is left, the last ones are taken, unless an event acts."""
         if not self._march.over(self._carry):
             return False
-        self._before_last = self._checkpoint()  # a longer run would not take the last steps
+        if self._before_last is None:  # a longer run would not take the last steps, nor what happens in them
+            self._before_last = self._checkpoint()
         self._last = self._march.last(self._stepper, self._carry)
         self._last_stop = self._look(self._last, regular=False) if self._last is not None else None
         if self._last_stop is None or not self._act(self._last_stop):
@@ -217,6 +220,9 @@ class Run:
             return False
         self._recorder.keep_tail()
         for event in acting:
+            often = [other["t"] for other in self._events if other["name"] == event["name"]][-_OFTEN:]
+            if len(often) == _OFTEN and often[-1] - often[0] < self._plan.h:
+                raise self._happens_again(event["name"])
             before, plan = self._carry, self._plan
             made = act(
                 watch.event(event["name"]), event["name"], self._compiled, before.t, before.z, plan.parameters, plan.h
@@ -231,7 +237,6 @@ class Run:
         self._stepper.cost = cost
         self._recorder.jump(self._carry)
         self._march.rebase(self._carry)
-        self._before_last = None
         watch.stopped_at(self._carry, [event["name"] for event in here])
         return not any(watch.event(event["name"]).terminal for event in here)
 
@@ -333,6 +338,13 @@ class Run:
         message = (
             f"the step {where} failed: {trouble.reason}{worst}. "
             f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
+        )
+        return IntegrationError(message, self._finished("failed", message))
+
+    def _happens_again(self, name: str) -> IntegrationError:
+        message = (
+            f"the event '{name}' happens again and again: {_OFTEN} times within one step before "
+            f"t = {self._carry.t:.9g}. Make it terminal, or let its action bring the motion to rest"
         )
         return IntegrationError(message, self._finished("failed", message))
 

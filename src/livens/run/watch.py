@@ -21,6 +21,8 @@ from livens.run.events import Event, names_of
 
 #: Where functions are sampled within a step; the polynomial of a collocation method may bend more than a cubic.
 _OFTEN, _SELDOM = np.arange(1, 8) / 8, np.arange(1, 4) / 4
+#: How often the way to the first sample is halved to find a zero soon after an action.
+_HALVINGS = 30
 #: A smallest value between samples is looked for where a parabola through them comes this close to zero, relative to
 #: how much they differ.
 _CLOSE = 0.5
@@ -58,6 +60,7 @@ class Watch:
         self._samples = _SELDOM if self._inside is None else _OFTEN
         self._within = self._sampling(flat, column[: self._sampled]) if self._sampled else None
         self._before: np.ndarray | None = None
+        self._acted: list[int] = []  # events whose actions were the last thing that happened
 
     # -- what goes on from chunk to chunk -----------------------------------------------------------------------------
     def begin(self, carry: Carry) -> None:
@@ -67,6 +70,7 @@ class Watch:
     def stopped_at(self, carry: Carry, names: Sequence[str]) -> None:
         """The run goes on from where these events are zero, up to round-off: they must not be found there again."""
         self.begin(carry)
+        self._acted = [i for i, name in enumerate(self._names) if name in names and self.events[i].action is not None]
         assert self._before is not None
         self._before[[i for i, name in enumerate(self._names) if name in names]] = 0.0
 
@@ -94,6 +98,7 @@ class Watch:
         ends = np.vstack([self._before, self._table(steps.t, steps.Z, self.k)])
         times, Z = np.concatenate([[before.t], steps.t]), np.vstack([before.z, steps.Z])
         inner = self._inner(times, Z, steps)
+        acted, self._acted = self._acted, []
         found = []
         for i, event in enumerate(self.events):
             g, theta = ends[:, i], np.array([0.0, 1.0])
@@ -101,7 +106,10 @@ class Watch:
                 g, theta = np.vstack([ends[:-1, i], inner[:, :, i].T, ends[1:, i]]).T, _grid(self._samples)
             else:
                 g = np.vstack([g[:-1], g[1:]]).T
-            for s, low, high, values in self._crossings(i, g, theta, times, Z, steps):
+            crossings = self._crossings(i, g, theta, times, Z, steps)
+            if i in acted and i < self._sampled:
+                crossings += self._soon(i, g[0], theta[1], times, Z, steps)
+            for s, low, high, values in crossings:
                 if event.direction and event.direction * (values[1] - values[0]) < 0:
                     continue
                 state = self._between(times[s : s + 2], Z[s : s + 2], steps.X[s])
@@ -112,6 +120,22 @@ class Watch:
         self._before = ends[-1]
         found.sort(key=lambda item: (item[2].t, item[1]))
         return [(s, occurrence) for s, _, occurrence in found]
+
+    def _soon(
+        self, i: int, g: np.ndarray, first: float, times: np.ndarray, Z: np.ndarray, steps: Steps
+    ) -> list[tuple[int, float, float, tuple[float, float]]]:
+        """A zero before the first sample, of an event whose action led away from its zero, but not for long."""
+        direction = self.events[i].direction
+        if not direction * g[1] > 0:
+            return []
+        value, high, beyond = self._along(i, times[:2], self._between(times[:2], Z[:2], steps.X[0])), first, float(g[1])
+        for _ in range(_HALVINGS):
+            low = high / 2
+            there = value(low)
+            if direction * there < 0:
+                return [(0, low, high, (there, beyond))]
+            high, beyond = low, there
+        return []
 
     def _crossings(
         self, i: int, g: np.ndarray, theta: np.ndarray, times: np.ndarray, Z: np.ndarray, steps: Steps
