@@ -325,3 +325,60 @@ def test_multibody_equations_project_and_leave_out(formulation):
     assert run.x[0] == pytest.approx([1.0, 0.0, 0.0, 1.0], abs=1e-14)
     lam = run.y[-1, :2] @ [1.0, 2.0]  # the kept one may be either
     assert run.x[-1] == pytest.approx(other.x[-1], abs=1e-11) and lam == pytest.approx(other.y[-1, 0], abs=1e-9)
+
+
+# -- Murua's method on models of index 2 ------------------------------------------------------------------------------
+@functools.cache
+def accurate_pendulum():
+    return lv.simulate(pendulum().formulate("ggl"), q0=Q0, v0=V0, scheme="radau-iia-6", h=0.01, t_end=1.0)
+
+
+@pytest.mark.parametrize("formulation", ["index-2", "ggl"])
+@pytest.mark.parametrize(("s", "steps"), [(1, [0.02, 0.0125, 0.01, 0.005]), (3, [0.1, 0.08, 0.05, 0.04])])
+def test_order_of_murua_on_index_two(formulation, s, steps):
+    """Order 2s (S002 thm. 6.7); what the formulation imposes is kept, and with velocities alone positions drift."""
+    exact, errors, drift = accurate_pendulum(), [], []
+    for h in steps:
+        run = lv.simulate(pendulum().formulate(formulation), q0=Q0, v0=V0, scheme=f"murua-{s}", h=h, t_end=1.0)
+        errors.append(np.abs(run.x[-1] - exact.x[-1]).max())
+        drift.append(run.summary.max_constraint)
+        assert run.summary.max_velocity_constraint < 1e-14
+    assert abs(measured_order(steps, errors) - 2 * s) < 0.1
+    assert max(drift) < 1e-15 if formulation == "ggl" else abs(measured_order(steps, drift) - 2 * s) < 0.15
+
+
+def test_murua_is_one_method_on_all_kinds_of_models():
+    system = lv.problems.load("simple-pendulum").system
+    options = dict(scheme="murua-3", h=0.05, t_end=1.0)
+    a = lv.simulate(system, q0=Q0, v0=V0, **options)
+    b = lv.simulate(lv.MultibodyEquations.of(system).formulate("index-2"), q0=Q0, v0=V0, **options)
+    start = lv.port_hamiltonian.mechanical_state(system, Q0, V0)
+    c = lv.simulate(lv.port_hamiltonian.from_mechanics(system), x0=start, **options)
+    for x, lam in ((b.x, b.y[1:, 0]), (c.x, c.x[1:, -1])):
+        assert np.abs(x[:, :2] - a.q).max() < 1e-14 and np.abs(lam - a.multipliers[1:, 0]).max() < 1e-11
+
+
+def test_murua_with_places_of_contact():
+    """Auxiliary variables of index 1 are solved for at both kinds of nodes."""
+    contact = lv.MultibodyEquations(
+        "x y",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q: 9.81 * q[1],
+        auxiliary="s",
+        conditions=lambda q, s: [s[0] + 0.1 * s[0] ** 3 - q[0] ** 2 - 0.1 * q[0] ** 6],
+        constraints=lambda q, s: [(s[0] + q[1] ** 2 - 1) / 2],
+    ).formulate("index-2")
+    run = lv.simulate(contact, q0=Q0, v0=V0, scheme="murua-3", h=0.05, t_end=1.0)
+    assert np.abs(run.x[-1] - accurate_pendulum().x[-1]).max() < 1e-8
+    assert np.abs(run.y[:, 0] - run.x[:, 0] ** 2).max() < 1e-14
+
+
+def test_murua_with_controlled_steps():
+    run = run_of(pendulum().formulate("index-2"), 1e-8, 1.0, scheme="murua-3", q0=Q0, v0=V0)
+    assert np.abs(run.x[-1] - accurate_pendulum().x[-1]).max() < 1e-8 and run.statistics.steps < 150
+
+
+@pytest.mark.parametrize("formulation", ["index-1", "index-3"])
+def test_murua_says_what_it_needs(formulation):
+    with pytest.raises(lv.InputError, match=r"needs a model of index 2, x' = f\(x, z\) with 0 = g\(x\)"):
+        lv.simulate(pendulum().formulate(formulation), q0=Q0, v0=V0, scheme="murua-2", h=0.1, t_end=1.0)

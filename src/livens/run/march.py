@@ -235,7 +235,7 @@ class ControlledSteps:
         """The next step is as long as the last regular one; everything that steps know of each other begins anew."""
         if self._flow["last"] > 0:
             # to few digits: it may come from a difference of times, or be known exactly, as chunks happen to end
-            self._flow["size"] = float(np.float32(self._flow["last"][0]))
+            self._flow["size"] = float(np.float32(self._flow["last"][0])) or self._flow["last"]
         for name in ("equal", "last", "norm", "steps", "since_failure", "free"):
             self._flow[name] = 0.0
         self._reached = False
