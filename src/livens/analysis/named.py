@@ -84,6 +84,8 @@ def _values(result: Result, quantity: Quantity) -> np.ndarray:
         given[2] = at_nodes(result, given[2])
     function = ca.Function("quantity", symbols, [expression])
     k = np.repeat(result.parameter_vector[:, None], rows, axis=1)
+    for first, changed in result.parameter_pieces[1:]:
+        k[:, first:] = changed[:, None]
     values = np.array(function(*given, np.asarray(result.t)[None, :], k)).T
     if quantity.angle:
         values = np.unwrap(values, axis=0)

@@ -140,18 +140,36 @@ def walk(
         else:
             raw = isinstance(what, str) and what in VARIABLES
             columns.append(what if isinstance(what, str) and raw else _column(result.system, what))
-    k = result.parameter_vector if any(isinstance(c, _Column) for c in columns) else np.zeros(0)
+    pieces = result.parameter_pieces if any(isinstance(c, _Column) for c in columns) else [(0, np.zeros(0))]
     variables = {"t"} | {v for c in columns for v in (c.variables if isinstance(c, _Column) else (c,))}
     if "energy_balance_defect" in observables:
         variables |= {"supplied_energy", "dissipated_energy"}
     first: float | None = None
+    passed = 0
     for block in rows_of(result, sorted(variables), rows):
-        values = [block[c] if isinstance(c, str) else c(block, k) for c in columns]
+        values = [block[c] if isinstance(c, str) else _in_pieces(c, block, pieces, passed) for c in columns]
+        passed += len(block["t"])
         for i, what in enumerate(observables):
             if what == "energy_balance_defect":
                 first = float(values[i][0]) if first is None else first
                 values[i] = values[i] - first - block["supplied_energy"] + block["dissipated_energy"]
         yield block["t"], values
+
+
+def _in_pieces(
+    column: _Column, block: dict[str, np.ndarray], pieces: list[tuple[int, np.ndarray]], passed: int
+) -> np.ndarray:
+    """A column at the rows of a block, of which so many have passed, with the parameters that each row has."""
+    if len(pieces) == 1:
+        return column(block, pieces[0][1])
+    rows = len(block["t"])
+    edges = [min(max(first - passed, 0), rows) for first, _ in pieces] + [rows]
+    parts = [
+        column({name: values[a:b] for name, values in block.items()}, k)
+        for a, b, (_, k) in zip(edges, edges[1:], pieces, strict=False)
+        if b > a
+    ]
+    return np.concatenate(parts)
 
 
 def _balanced(model: Model) -> str:

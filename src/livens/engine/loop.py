@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livens.engine.jit import jit
-from livens.engine.newton import DONE, PAST, REACHED, Kernels, Workspace, call, solve_step
+from livens.engine.newton import DONE, MOST_ITERATIONS, PAST, REACHED, Kernels, Workspace, call, solve_step
 from livens.engine.step_size import Control, controlled_step
 
 #: The round-off bounds are computed anew after this many steps, and whenever a residual does not reach them.
@@ -107,6 +107,34 @@ def count(times: np.ndarray, sizes: np.ndarray, origin: float, first: int, h: fl
     """Where equal steps end, and their sizes. They are counted from the origin: a sum would gather rounding errors."""
     for s in range(sizes.size):
         times[s + 1], sizes[s] = origin + (first + s + 1) * h, h
+
+
+@jit
+def tabulate_steps(
+    kernel: int, X: np.ndarray, Z: np.ndarray, more: np.ndarray, c: np.ndarray, t: np.ndarray, h: np.ndarray, out: np.ndarray
+) -> None:
+    """Evaluate a kernel at every step: its unknowns X, state Z before it, time, size and a row of something more."""
+    for s in range(out.shape[0]):
+        c[0], c[1] = h[s], t[s]
+        call(kernel, X[s].ctypes.data, Z[s].ctypes.data, c.ctypes.data, more[s].ctypes.data, out[s].ctypes.data)
+
+
+@jit
+def solve_steps(
+    kernels: Kernels, X: np.ndarray, Z: np.ndarray, c: np.ndarray, t: np.ndarray, h: np.ndarray, solved: np.ndarray
+) -> None:
+    """The unknowns of steps that begin at states Z, each by itself; `solved` says which were found."""
+    n = X.shape[1]
+    r, dx, scale = np.empty(n + 1), np.zeros(n), np.empty(n)
+    pc, pr, pdx, pscale = c.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data
+    for s in range(Z.shape[0]):
+        c[0], c[1] = h[s], t[s]
+        x, z = X[s], Z[s].ctypes.data
+        x[:], dx[:] = 0.0, 0.0
+        call(kernels.guess, x.ctypes.data, z, pc, pr, x.ctypes.data)
+        call(kernels.floor, x.ctypes.data, z, pc, pdx, pscale)
+        status, _ = solve_step(kernels, x, z, pc, r, dx, scale, MOST_ITERATIONS + 1, False)
+        solved[s] = status == DONE
 
 
 @jit

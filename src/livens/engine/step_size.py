@@ -190,9 +190,12 @@ def controlled_step(
     z, c, r, x = w.Z.ctypes.data + s * w.Z.shape[1] * 8, w.c.ctypes.data, w.r.ctypes.data, w.X[s + PAST]
     dx, scale, px, t, count = w.dx.ctypes.data, w.scale.ctypes.data, x.ctypes.data, w.t[s], 0
     failed, order = FAILED, control.order + 1.0
+    shortest = max(control.smallest, UNITS * abs(t))
+    if not going[0].size >= shortest:
+        going[0].size = shortest
     while True:
         h = min(going[0].size, control.largest)
-        if not h >= max(control.smallest, UNITS * abs(t)):
+        if not h >= shortest:
             return failed, count, False
         final = t + h >= t_end - 1e-10 * h
         if final:
@@ -241,7 +244,7 @@ def next_size(control: Control, going: np.ndarray, h: float, norm: float, final:
     what it says if its change goes on; without one it grows after so many steps without failure.
     """
     now = going[0]
-    first, before, last = now.steps == 0.0, now.norm, now.last
+    first, before, last = now.steps == 0.0 or now.last == 0.0, now.norm, now.last
     now.since_failure += 1.0
     now.equal = now.equal + 1.0 if h == last else 1.0
     now.last, now.norm, now.steps = h, max(norm, 1e-10), now.steps + 1.0

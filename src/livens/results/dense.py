@@ -14,9 +14,13 @@ import casadi as ca
 import numpy as np
 
 from livens import schemes
+from livens.engine import loop
+from livens.engine.compiled import CompiledStep, compiled_step
+from livens.engine.pivots import SingularMatrixError
 from livens.engine.reference import ReferenceSolver
 from livens.errors import InputError, IntegrationError
 from livens.expressions.variables import VARIABLES
+from livens.schemes.base import Scheme
 from livens.schemes.step import FlatEquations
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 #: A step that is taken again must end where it ended, up to this, relative to the size of its variables.
 _SAME = 1e-8
+#: Up to this many steps are taken again one by one: more are worth native code.
+_ONE_BY_ONE = 20
 
 
 class Moment(dict[str, np.ndarray]):
@@ -46,22 +52,18 @@ def at(result: Result, t: Any) -> Moment:
     rows = result.t
     if flat.size and not (np.all(np.isfinite(flat)) and rows[0] <= flat.min() and flat.max() <= rows[-1]):
         raise InputError(f"the run knows the times from {rows[0]:g} to {rows[-1]:g}, not {t!r}")
-    scheme = schemes.get(result.facts.scheme)
+    scheme = result._scheme or schemes.get(result.facts.scheme)
     names = [name for name in ("q", "v", "p", "x", "y") if name in result.stored]
     found: dict[str, np.ndarray] = {}
     if not scheme.fictive and result.facts.every == 1:
-        equations = scheme.equations(result.system, result.facts.dropped).flatten()
-        if equations.inside is not None and set(_needed(equations)) <= set(result.stored):
-            found = _within_steps(result, equations, flat)
+        again = Again.of(result, scheme)
+        if again is not None:
+            found = again.within_steps(flat)
     missing = [name for name in names if name not in found]
     if missing:
         found |= through_rows(result, missing, flat, scheme.order)
     shape = times.shape
     return Moment(t=times, **{name: found[name].reshape(*shape, found[name].shape[-1]) for name in names})
-
-
-def _needed(equations: FlatEquations) -> list[str]:
-    return [name for name in equations.layout.sizes if name in VARIABLES]
 
 
 def inside_function(equations: FlatEquations) -> tuple[ca.Function, list[str]]:
@@ -70,54 +72,124 @@ def inside_function(equations: FlatEquations) -> tuple[ca.Function, list[str]]:
     return ca.Function("inside", [*equations.arguments, theta], list(parts.values())), list(parts)
 
 
-def _within_steps(result: Result, equations: FlatEquations, times: np.ndarray) -> dict[str, np.ndarray]:
-    inside, names = inside_function(equations)
-    stepper, k, rows = ReferenceSolver(equations), result.parameter_vector, result.t
-    found = {name: np.empty((times.size, equations.layout.sizes[name])) for name in names}
-    step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
-    for n in np.unique(step_of):
-        x, z, c = _step_again(result, equations, stepper, int(n), k)
-        for i in np.flatnonzero(step_of == n):
-            theta = (times[i] - rows[n]) / (rows[n + 1] - rows[n])
-            values = inside(x, z, c, theta)
-            for name, value in zip(names, values if isinstance(values, (list, tuple)) else [values], strict=True):
-                found[name][i] = np.array(value).ravel()
-    return found
+class Again:
+    """Takes steps of a run again, for what its scheme says within them.
 
+    Few of them are solved one by one, without any code; many by the native code of the run, which is mostly there.
+    """
 
-def _step_again(
-    result: Result, equations: FlatEquations, stepper: ReferenceSolver, n: int, k: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    layout = equations.layout
-    z, end = (layout.vector({name: getattr(result, name)[i] for name in _needed(equations)}) for i in (n, n + 1))
-    c = np.concatenate([[result.t[n + 1] - result.t[n], result.t[n]], k])
-    x, _, trouble, _, _ = stepper.solve(equations.guess_function(z, c).full().ravel(), z, c)
-    again = equations.end_function(x, z, c).full().ravel()
-    state = slice(0, layout[next(reversed([name for name in ("q", "x") if name in layout]))].stop)
-    scale = 1.0 + np.abs(end[state]) + np.abs(end[state] - z[state])
-    if trouble is not None or not np.all(np.abs(again[state] - end[state]) <= _SAME * scale):
-        raise IntegrationError(
-            f"the step from t = {result.t[n]:.9g} could not be taken again, so nothing can be said between its ends"
-        )
-    return x, z, c
+    def __init__(self, result: Result, compiled: CompiledStep) -> None:
+        self._result, self._compiled, self._equations = result, compiled, compiled.flat
+        self._layout = compiled.layout
+        self._needed = [name for name in self._layout.sizes if name in VARIABLES]
+
+    @classmethod
+    def of(cls, result: Result, scheme: Scheme) -> Again | None:
+        """If the scheme has a formula within steps, and the run has stored what it takes."""
+        compiled = compiled_step(result.system, scheme, tuple(result.facts.dropped))
+        again = cls(result, compiled)
+        known = compiled.flat.inside is not None and set(again._needed) <= set(result.stored)
+        return again if known else None
+
+    def within_steps(self, times: np.ndarray) -> dict[str, np.ndarray]:
+        """The parts of the state that the formula gives, at each of these times."""
+        rows, equations = self._result.t, self._equations
+        step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
+        needed, which = np.unique(step_of, return_inverse=True)
+        Z, ends = (self._layout_rows(needed + i) for i in (0, 1))
+        t, h = rows[needed].astype(float), (rows[needed + 1] - rows[needed]).astype(float)
+        unknowns = np.zeros((len(needed), equations.size))
+        for piece, k in self._pieces(needed):
+            unknowns[piece] = self._unknowns(Z[piece], ends[piece], t[piece], h[piece], k)
+        theta = (times - t[which]) / h[which]
+        inside, names = inside_function(equations)
+        found: dict[str, np.ndarray] = {}
+        for piece, k in self._pieces(needed[which]):
+            at_step = which[piece]
+            c = np.vstack([h[at_step], t[at_step], np.repeat(k[:, None], len(at_step), axis=1)])
+            values = inside.call([ca.DM(unknowns[at_step].T), ca.DM(Z[at_step].T), ca.DM(c), ca.DM(theta[piece][None])])
+            for name, value in zip(names, values, strict=True):
+                part = found.setdefault(name, np.empty((len(times), self._layout.sizes[name])))
+                part[piece] = np.array(value).T
+        return found
+
+    def _layout_rows(self, rows: np.ndarray) -> np.ndarray:
+        """States as the engine lays them out, with what is stored of them."""
+        states = np.zeros((len(rows), self._layout.size))
+        for name in self._needed:
+            values = np.asarray(getattr(self._result, name))[rows]
+            states[:, self._layout[name]] = values if values.ndim == 2 else values[:, None]
+        return states
+
+    def _pieces(self, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Which of the steps from these rows have which parameters."""
+        pieces = self._result.parameter_pieces
+        edges = [first for first, _ in pieces] + [len(self._result.t)]
+        parts = [np.flatnonzero((rows >= a) & (rows < b)) for a, b in zip(edges, edges[1:], strict=False)]
+        return [(part, k) for part, (_, k) in zip(parts, pieces, strict=True) if part.size]
+
+    def _unknowns(self, Z: np.ndarray, ends: np.ndarray, t: np.ndarray, h: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """Those of steps from states Z; they must end where they ended."""
+        e, X, solved = self._equations, np.zeros((len(t), self._equations.size)), np.zeros(len(t), dtype=np.bool_)
+        c = np.concatenate([[0.0, 0.0], k])
+        if len(t) > _ONE_BY_ONE and e.size:
+            self._natively(X, Z, c, t, h, solved)
+        reference = ReferenceSolver(e) if not solved.all() else None
+        for s in np.flatnonzero(~solved):
+            assert reference is not None
+            here = np.concatenate([[h[s], t[s]], k])
+            X[s], _, trouble, _, _ = reference.solve(e.guess_function(Z[s], here).full().ravel(), Z[s], here)
+            solved[s] = trouble is None
+        constants = np.vstack([h, t, np.repeat(k[:, None], len(t), axis=1)])
+        again = np.array(e.end_function(ca.DM(X.T), ca.DM(Z.T), ca.DM(constants))).T
+        last = next(reversed([name for name in ("q", "x") if name in self._layout]))
+        state = slice(0, self._layout[last].stop)
+        scale = 1.0 + np.abs(ends[:, state]) + np.abs(ends[:, state] - Z[:, state])
+        good = solved & np.all(np.abs(again[:, state] - ends[:, state]) <= _SAME * scale, axis=1)
+        if not good.all():
+            raise IntegrationError(
+                f"the step from t = {t[int(np.argmin(good))]:.9g} could not be taken again, so nothing can be said "
+                "between its ends"
+            )
+        return X
+
+    def _natively(
+        self, X: np.ndarray, Z: np.ndarray, c: np.ndarray, t: np.ndarray, h: np.ndarray, solved: np.ndarray
+    ) -> None:
+        """With the pivot order of the first of them; where it does not suit, others are left unsolved."""
+        here = np.concatenate([[h[0], t[0]], c[2:]])
+        guess = self._equations.guess_function(Z[0], here).full().ravel()
+        try:
+            order = self._compiled.first_order(guess, Z[0], here, here)
+        except SingularMatrixError:
+            return
+        loop.solve_steps(self._compiled.kernels(order), X, np.ascontiguousarray(Z), c, t, h, solved)
 
 
 def through_rows(result: Any, names: Sequence[str], times: np.ndarray, order: int) -> dict[str, np.ndarray]:
     """Polynomials through rows around each time: q with its slopes v, everything else by its values alone.
 
-    `result` is a Result, or anything else that has `t`, `stored` and the variables as attributes.
+    `result` is a Result, or anything else that has `t`, `stored` and the variables as attributes. Where two rows have
+    one time, an event has acted: no polynomial goes across.
     """
     rows, found = result.t, {}
+    jumps = np.flatnonzero(np.diff(rows) <= 0) + 1
+    first_row = np.concatenate([[0], jumps, [len(rows)]])
+    nearest = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, max(len(rows) - 2, 0))
+    piece = np.searchsorted(jumps, nearest, side="right")
     for name in names:
         values = getattr(result, name)
         slopes = result.v if name == "q" and "v" in result.stored else None
-        count = min(len(rows), (order + 2) // 2 + 1 if slopes is not None else order + 2)
+        wanted = (order + 2) // 2 + 1 if slopes is not None else order + 2
         out = np.empty((times.size, values.shape[1]))
-        nearest = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, max(len(rows) - 2, 0))
-        first = np.clip(nearest - (count - 2) // 2, 0, len(rows) - count)
-        for a in np.unique(first):
-            here, which = slice(int(a), int(a) + count), np.flatnonzero(first == a)
-            out[which] = polynomial(rows[here], values[here], None if slopes is None else slopes[here])(times[which])
+        for p in np.unique(piece):
+            begin, end = int(first_row[p]), int(first_row[p + 1])
+            count, inside = min(end - begin, wanted), np.flatnonzero(piece == p)
+            first = np.clip(nearest[inside] - (count - 2) // 2, begin, end - count)
+            for a in np.unique(first):
+                here, which = slice(int(a), int(a) + count), inside[first == a]
+                shown = None if slopes is None else slopes[here]
+                out[which] = polynomial(rows[here], values[here], shown)(times[which])
         found[name] = out
     return found
 

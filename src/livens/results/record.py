@@ -100,6 +100,8 @@ class Occurrence:
     name: str
     t: float
     state: dict[str, list[float]]
+    #: What its action made different there: parts of the state, and parameters.
+    changes: dict[str, Any] = field(default_factory=dict)
 
 
 Facts.parameters = _WhenAsked("parameters")  # type: ignore[assignment]

@@ -144,6 +144,18 @@ class Result:
     def parameter_vector(self) -> np.ndarray:
         return self.system.parameter_vector(self.facts.parameters)
 
+    @property
+    def parameter_pieces(self) -> list[tuple[int, np.ndarray]]:
+        """All parameters from which row on: actions of events may have changed some, see `livens.Event`."""
+        changed, pieces = dict(self.facts.parameters), [(0, self.parameter_vector)]
+        for event in self.record.events:
+            switched = event.get("changes", {}).get("parameters", {})
+            if switched:
+                changed |= switched
+                row = int(np.searchsorted(self.t, event["t"], side="right")) - 1
+                pieces.append((row, self.system.parameter_vector(changed)))
+        return pieces
+
     def at(self, t: Any) -> Moment:
         """The state at any time of the run, also between its rows: ``run.at(0.5).q``.
 

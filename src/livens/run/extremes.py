@@ -118,6 +118,17 @@ class Extremes:
         largest = self._last, self._largest, self._sizes, self._trusted
         self._table.fold(t, Z, self._k, self._supplied, begins, first, *largest)
 
+    def jump(self, before: Carry, after: Carry, k: np.ndarray) -> None:
+        """An action has changed state or parameters: what follows is measured against what it would have been."""
+        old = self._table(np.array([before.t]), before.z[None, :], self._k)[0]
+        new = self._table(np.array([after.t]), after.z[None, :], k)[0]
+        self._k = k
+        assert self._first is not None
+        if self._supplied < 0:  # else the change of energy is in the account of what was supplied
+            self._first[0] += new[0] - old[0]
+            self._last[0] += new[0] - old[0]
+        self._first[4:] += new[4:] - old[4:]
+
     @property
     def _start_energy(self) -> float:
         return float(self._first[0]) if self._first is not None else 0.0
@@ -137,8 +148,12 @@ class Extremes:
             return "the energy is no longer a finite number"
         return f"the energy has grown to {drift / before:.1g} times what it was"
 
-    def summary(self) -> Callable[[], Summary]:
-        """What the largest deviations so far say, put into words when somebody asks."""
+    def summary(self) -> Summary:
+        """What the largest deviations so far say."""
+        return self.summary_later()()
+
+    def summary_later(self) -> Callable[[], Summary]:
+        """The same, put into words when somebody asks."""
         self._catch_up()
         start, trusted, largest = self._start_energy, float(self._trusted[0]), self._largest.copy()
         energy, momenta = self.energy, self.momenta

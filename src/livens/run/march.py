@@ -101,7 +101,7 @@ class EqualSteps:
         return self._one(stepper, carry, self._rest, self._plan.t_end) if self._rest else None
 
     def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
-        return self._one(stepper, carry, until - carry.t, until)
+        return self._one(stepper, _afresh(carry), until - carry.t, until)
 
     def _one(self, stepper: Stepper, carry: Carry, size: float, until: float) -> Steps:
         return _ending(stepper.advance(carry, 1, _policy(size, carry.t, 0), _NO_FLOW), until)
@@ -227,11 +227,16 @@ class ControlledSteps:
         return stepper.advance(carry, _LAST_STEPS, self._policy(self._plan.t_end, True), self._flow.copy())
 
     def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
-        return _ending(stepper.advance(carry, 1, _policy(until - carry.t, carry.t, 0), self._flow), until)
+        return _ending(stepper.advance(_afresh(carry), 1, _policy(until - carry.t, carry.t, 0), self._flow), until)
 
     def rebase(self, carry: Carry) -> None:
-        """The next step is of the size that was meant to be the next; its predictor begins anew."""
-        self._flow["equal"], self._reached = 0.0, False
+        """The next step is as long as the last regular one; everything that steps know of each other begins anew."""
+        if self._flow["last"] > 0:
+            # to few digits: it may come from a difference of times, or be known exactly, as chunks happen to end
+            self._flow["size"] = float(np.float32(self._flow["last"][0])) or self._flow["last"]
+        for name in ("equal", "last", "norm", "steps", "since_failure", "free"):
+            self._flow[name] = 0.0
+        self._reached = False
 
     def back(self, steps: Steps, taken: int) -> None:
         self.step -= steps.taken - taken
@@ -250,6 +255,11 @@ class ControlledSteps:
 
 def _policy(h: float, origin: float, first: int, entry: int = -1, limit: float = np.inf) -> Policy:
     return Policy(False, float(h), float(origin), int(first), int(entry), float(limit), np.inf, True)
+
+
+def _afresh(carry: Carry) -> Carry:
+    """The same without the last correction, which may be that of a step beyond, or not, as chunks happen to end."""
+    return replace(carry, dx=np.zeros_like(carry.dx))
 
 
 def _ending(steps: Steps, until: float) -> Steps:

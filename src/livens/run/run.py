@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,20 +12,22 @@ import numpy as np
 from livens.engine.compiled import CompiledStep
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.steps import Carry, Stepper, Steps, Trouble, step_constants
-from livens.errors import IntegrationError, Interrupted, WriteError
+from livens.errors import InputError, IntegrationError, Interrupted, WriteError
 from livens.models.model import InitialState
 from livens.results.checkpoint import Checkpoint
 from livens.results.record import Facts, Occurrence, Record, Statistics
 from livens.results.recorder import Recorder
 from livens.results.result import Result
+from livens.run.actions import act
 from livens.run.advice import hidden_constraints_left
-from livens.run.events import Event, Watch
+from livens.run.events import Event
 from livens.run.extremes import Extremes
 from livens.run.interrupt import Interrupt
 from livens.run.march import march_of
 from livens.run.plan import Plan
 from livens.run.progress import Progress
 from livens.run.sampling import Sampling
+from livens.run.watch import Watch
 from livens.schemes.step import FlatEquations
 
 #: One call of the compiled loop takes at most this many steps, and numbers (what fits into a core's cache).
@@ -36,6 +38,8 @@ _ASSEMBLED_NUMBERS = 4_000_000
 _REFERENCE_STEPS = 32
 #: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.
 TYPICAL_STEP = 2.0**-10
+#: An event that acts this often within the time of one step would do so for ever.
+_OFTEN = 20
 #: What is counted from the first step on, also if the run is stopped and goes on later.
 _COUNTED = ("newton_iterations", "steps", "repivots", "reference_steps")
 
@@ -83,6 +87,10 @@ class Run:
         onlooker: Onlooker | None = None,
     ) -> None:
         """A run that starts from an initial state, or goes on with an `earlier` one."""
+        if earlier is not None:
+            plan = _switched(plan, _kept_events(earlier))
+        if plan.scheme.fictive and any(isinstance(event, Event) and event.action is not None for event in events):
+            raise InputError(f"scheme '{plan.scheme.name}' steps through a fictive time: its events cannot act")
         self._plan, self._compiled, self._facts = plan, compiled, facts
         self._recorder, self._extremes = recorder, Extremes(compiled, plan.k)
         self._listeners: tuple[Listener, ...] = (self._extremes, recorder)
@@ -93,6 +101,8 @@ class Run:
         self._progress, self._onlooker = progress, onlooker
         self._ended = False  # by an event, and not where the user said
         self._before_last: Checkpoint | None = None  # from where a longer run goes on
+        self._last: Steps | None = None  # the last steps, which end where the user said
+        self._last_stop: Occurrence | None = None  # an event in them that ends the run
         if earlier is None:
             assert initial is not None
             self.statistics, self._events = Statistics(), []
@@ -100,7 +110,7 @@ class Run:
             for listener in self._listeners:
                 listener.begin(self._carry)
         else:
-            self.statistics, self._events = earlier.statistics, list(earlier.events)
+            self.statistics, self._events = earlier.statistics, _kept_events(earlier)
             self._restore(earlier.checkpoint)
         if self._watch is not None:
             self._watch.begin(self._carry)
@@ -141,10 +151,9 @@ class Run:
         if self._sampling is not None:
             self._sampling.restore(stored[self._sampling.name])
         if "counts" in stored["run"]:
-            *counted, events, _ = map(int, stored["run"]["counts"])
+            *counted, _, _ = map(int, stored["run"]["counts"])
             for name, count in zip(_COUNTED, counted, strict=True):
                 setattr(self.statistics, name, count)
-            del self._events[events:]  # those of the last steps, which a longer run does not take
         else:  # a file of an earlier version
             self.statistics.steps = self._march.step
             self.statistics.newton_iterations = int(stored["run"]["newton_iterations"])
@@ -173,13 +182,16 @@ class Run:
         self._recorder.save_now_and_then(lambda: self._record("running"))
         _, total, unit = march.progress(self._carry)
         with Interrupt() as interrupt, Progress(self._plan.title, total, self._progress, unit) as bar:
-            while not march.over(self._carry):
+            while not self._over():
                 self._sample()
                 steps = march.take(self._stepper, self._carry, self._chunk())
                 stop = self._look(steps)
                 clock()
                 if stop is not None:
-                    return self._stopped(stop)
+                    if not self._act(stop):
+                        return self._stopped(stop)
+                    self._recorder.save_now_and_then(lambda: self._record("running"))
+                    continue
                 self._check_energy()  # first: what fails after an explosion fails because of it
                 if steps.trouble is not None:
                     raise self._failure(steps.trouble)
@@ -192,13 +204,10 @@ class Run:
                     bar.update(march.progress(self._carry)[0])
                     if self._onlooker is not None and not self._onlooker(self._so_far):
                         raise self._interruption()
-                if not (march.over(self._carry) and self._recorder.keeps_back):  # a run that is over has no steps left
+                if not (march.over(self._carry) and self._recorder.keeps_back):  # what is over has no steps
                     self._recorder.save_now_and_then(lambda: self._record("running"))  # that would bring this row
-            self._before_last = self._checkpoint()  # a longer run would not take the last steps
-            self._sample()
-            last = march.last(self._stepper, self._carry)
-            stop = self._look(last, regular=False) if last is not None else None
         clock()
+        last, stop = self._last, self._last_stop
         if stop is not None:
             return self._stopped(stop)
         if last is None:
@@ -213,6 +222,54 @@ class Run:
         """Let controllers look at the state from which the next steps are taken."""
         if self._sampling is not None:
             self._carry = self._sampling.sample(self._carry, self._march.step)
+
+    def _over(self) -> bool:
+        """Whether the run is at its end: when no regular step is left, the last ones are taken, unless an event acts."""
+        if not self._march.over(self._carry):
+            return False
+        if self._before_last is None:  # a longer run would not take the last steps, nor what happens in them
+            self._before_last = self._checkpoint()
+        self._sample()
+        self._last = self._march.last(self._stepper, self._carry)
+        self._last_stop = self._look(self._last, regular=False) if self._last is not None else None
+        if self._last_stop is None or not self._act(self._last_stop):
+            return True
+        return self._over()
+
+    def _act(self, first: Occurrence) -> bool:
+        """Let the events at this time act, in their order; whether the run goes on from there."""
+        watch = self._watch
+        if watch is None or self._is_guard(first):
+            return False
+        here = [event for event in self._events if abs(event["t"] - first.t) <= self._same_time(first.t)]
+        acting = [event for event in here if watch.event(event["name"]).action is not None]
+        if not acting:
+            return False
+        self._recorder.keep_tail()
+        for event in acting:
+            often = [other["t"] for other in self._events if other["name"] == event["name"]][-_OFTEN:]
+            if len(often) == _OFTEN and often[-1] - often[0] < self._plan.h:
+                raise self._happens_again(event["name"])
+            before, plan = self._carry, self._plan
+            made = act(
+                watch.event(event["name"]), event["name"], self._compiled, before.t, before.z, plan.parameters, plan.h
+            )
+            event["changes"] = made.said
+            self._plan = _switched(plan, [event])
+            c = step_constants(plan.h, before.t, self._plan.k)
+            self._carry = Carry.start(before.t, made.z, self._compiled.first_guess(made.z, c, plan.tier))
+            self._extremes.jump(before, self._carry, self._plan.k)
+        watch.k = self._plan.k
+        cost, self._stepper = self._stepper.cost, _stepper(self._plan, self._compiled, self._carry)
+        self._stepper.cost = cost
+        self._recorder.jump(self._carry)
+        self._march.rebase(self._carry)
+        watch.stopped_at(self._carry, [event["name"] for event in here])
+        return not any(watch.event(event["name"]).terminal for event in here)
+
+    def _same_time(self, t: float) -> float:
+        """Times closer than this are one."""
+        return 1e-12 * max(abs(t), self._plan.t_end - self._plan.t0)
 
     def _chunk(self) -> int:
         """How many steps the next chunk may have."""
@@ -229,16 +286,17 @@ class Run:
     def _look(self, steps: Steps, regular: bool = True) -> Occurrence | None:
         """Show the steps to everybody, up to an event that ends the run; that event, if there is one."""
         stop, upto = None, 0
-        for s, occurrence, terminal in self._watch.found(steps) if self._watch is not None else ():
-            guard = self._is_guard(occurrence)
+        for s, occurrence in self._watch.found(steps) if self._watch is not None else ():
+            assert self._watch is not None
+            guard, event = self._is_guard(occurrence), self._watch.event(occurrence.name)
             if stop is not None:  # what happens at the same time happens as well
-                if occurrence.t > stop.t or guard:
+                if occurrence.t > stop.t + self._same_time(stop.t) or guard:
                     break
                 self._events.append(dataclasses.asdict(occurrence))
                 continue
             if not guard:
                 self._events.append(dataclasses.asdict(occurrence))
-            if guard or terminal:
+            if guard or event.terminal or event.action is not None:
                 stop = occurrence
                 upto = s
         if stop is not None:
@@ -269,7 +327,7 @@ class Run:
     def _record(self, status: str, message: str = "") -> Record:
         return Record(
             self._facts,
-            self._extremes.summary(),  # type: ignore[arg-type]  # a record asks for it when it is asked
+            self._extremes.summary_later(),  # type: ignore[arg-type]  # a record asks for it when it is asked
             self.statistics,
             status,
             message,
@@ -321,6 +379,13 @@ class Run:
             f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
         )
 
+    def _happens_again(self, name: str) -> IntegrationError:
+        message = (
+            f"the event '{name}' happens again and again: {_OFTEN} times within one step before "
+            f"t = {self._carry.t:.9g}. Make it terminal, or let its action bring the motion to rest"
+        )
+        return IntegrationError(message, self._finished("failed", message))
+
     def _check_energy(self) -> None:
         """End a run that has exploded: what follows would be numbers without meaning."""
         reason = self._extremes.exploded()
@@ -343,6 +408,19 @@ class Run:
     def _interruption(self) -> Interrupted:
         message = f"stopped by the user at t = {self._carry.t:.9g}"
         return Interrupted(message, self._finished("interrupted", message))
+
+
+def _kept_events(earlier: Record) -> list[dict[str, Any]]:
+    """The events up to where a run goes on: not those of the last steps, which a longer run does not take."""
+    counts = earlier.checkpoint["run"].get("counts")
+    return list(earlier.events) if counts is None else list(earlier.events)[: int(counts[-2])]
+
+
+def _switched(plan: Plan, events: Sequence[Mapping[str, Any]]) -> Plan:
+    """The plan with the parameters that the actions of these events have changed."""
+    changes = [event.get("changes", {}).get("parameters", {}) for event in events]
+    changed = {name: value for change in changes for name, value in change.items()}
+    return dataclasses.replace(plan, parameters={**plan.parameters, **changed}) if changed else plan
 
 
 def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:

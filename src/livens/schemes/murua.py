@@ -9,10 +9,10 @@ import casadi as ca
 import numpy as np
 
 from livens import tableaus
-from livens.models.system import System
 from livens.schemes.base import Requirement, Scheme
 from livens.schemes.recipes.element_equations import ElementEquations
 from livens.schemes.recipes.elements import ElementEnergies, Share, State
+from livens.schemes.recipes.index_two import index_two_equations, parts_of
 from livens.schemes.recipes.partitioned import Staged, constant_momentum_map, force, powers, velocity_constraint
 from livens.schemes.recipes.relations import weighted
 from livens.schemes.recipes.stages import (
@@ -24,7 +24,6 @@ from livens.schemes.recipes.stages import (
 )
 from livens.schemes.step import StepEquations
 from livens.schemes.tableaus.murua import Murua as Coefficients
-
 
 #: Where M depends on q, momenta at Lobatto's nodes must give the velocities there.
 MASS = Requirement("known_velocities", "a mass matrix that is regular or constant (unit quaternions have neither)")
@@ -39,12 +38,16 @@ class Murua(Scheme):
 
     The F_k have a multiplier L_k each. If M is constant, Vbar_i is on the polynomial through v0 and the V_k, and no
     momentum is asked for it: M may then be zero. Nothing keeps positions on the constraints; they drift.
+
+    On other models of index 2, ``x' = f(x, z)`` with ``0 = g(x)``, such as port-Hamiltonian mechanics and multibody
+    equations in the formulations "index-2" and "ggl", it is the method of thm. 6.7 (`recipes.index_two`).
     """
 
     family = "murua-<s>"
     aliases = ("M-PRK-<s>",)
     nicknames: ClassVar[dict[str, tuple[Any, ...]]] = {"M-PRK": (2,)}
     group = "Runge-Kutta methods"
+    forms: tuple[str, ...] = ("elements", "descriptor")
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((1,), (2,), (3,))
     symplectic, symmetric = False, True
     conserves: tuple[str, ...] = ("velocity_constraint",)
@@ -58,7 +61,15 @@ class Murua(Scheme):
         self.order = 2 * s
         self.estimate_order = s
 
-    def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
+    def missing(self, model: Any) -> list[str]:
+        found = super().missing(model)
+        if not found and "elements" not in model.forms and parts_of(model) is None:
+            return ["a model of index 2, x' = f(x, z) with 0 = g(x)"]
+        return found
+
+    def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        if "elements" not in model.forms:
+            return index_two_equations(model.without(dropped), self.coefficients)
         kind = _GGLStages if self.stabilised else _MuruaStages
         recipe = kind(self.coefficients, constant_momentum_map(model))
         recipe.estimate_order = self.estimate_order
@@ -73,6 +84,7 @@ class MuruaGGL(Murua):
     """
 
     family = "murua-ggl-<s>"
+    forms = ("elements",)
     aliases = ("M-PRK-GGL-<s>",)
     conserves = ("constraint", "velocity_constraint")
     summary, source = "Murua's method on the GGL equations: no drift", "S002 sect. 6.3.3"

@@ -1,0 +1,101 @@
+"""What the action of an event makes of a state: parts of it, or parameters, are different from there on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens.engine.compiled import CompiledStep
+from livens.errors import InputError, suggestion
+from livens.expressions.numbers import vector
+from livens.expressions.parameters import Namespace
+from livens.expressions.read import argument_names
+from livens.models.model import Model
+from livens.run.events import Event
+
+#: Parts of a state that an action may see and change.
+_PARTS = ("q", "v", "p", "x", "y")
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The state after an action, the parameters it has changed, and what it said."""
+
+    z: np.ndarray
+    parameters: dict[str, Any]
+    said: dict[str, Any]
+
+
+def act(
+    event: Event, name: str, compiled: CompiledStep, t: float, z: np.ndarray, parameters: Mapping[str, Any], h: float
+) -> Changed:
+    """The state that the action of an event leads to, consistent and complete.
+
+    Energy that it brings in or takes out counts as supplied, so that the balance of the run stays closed.
+    """
+    model, layout = compiled.model, compiled.layout
+    values = {part: z[layout[part]] for part in _PARTS if part in layout}
+    k = model.parameter_vector(parameters)
+    said = _said(event, name, model, values, t, k)
+    changes = {**parameters, **said.get("parameters", {})}
+    new_k = model.parameter_vector(changes)
+    moved = dict(values)
+    for part in [part for part in said if part != "parameters"]:
+        moved[part] = vector(f"{part} after event '{name}'", said[part], [f"{part}[{i}]" for i in range(values[part].size)])
+    start = {key: value for key, value in model.start_from(moved).items()}
+    if "p" in said and "v" not in said and "v0" in start and "p0" not in start:
+        raise InputError(f"the action of event '{name}' must change v, from which p follows here")
+    try:
+        initial = model.start(start, new_k, t, True, "remove")
+    except InputError as error:
+        raise InputError(f"the action of event '{name}' at t = {t:.9g} leads nowhere: {error}") from None
+    memory = compiled.scheme.memory(model, initial.values, new_k, t, h)
+    after = layout.vector({**initial.values, **memory})
+    if "supplied_energy" in layout:
+        for part in ("supplied_energy", "dissipated_energy"):
+            after[layout[part]] = z[layout[part]]
+        energy = model.watched_energy(compiled.scheme.conserves)
+        if energy:
+            gained = _energy(model, energy, layout, t, after, new_k) - _energy(model, energy, layout, t, z, k)
+            after[layout["supplied_energy"]] += gained
+    return Changed(after, changes, _plain(said))
+
+
+def _said(
+    event: Event, name: str, model: Model, values: dict[str, np.ndarray], t: float, k: np.ndarray
+) -> dict[str, Any]:
+    """What the action returns, with names that there are."""
+    assert event.action is not None
+    shared = model.shared
+    given = {part: value.copy() for part, value in values.items()}
+    given |= {"t": t, "k": Namespace(shared.named(k[: shared.size]))}
+    names = argument_names(f"the action of event '{name}'", event.action, "", tuple(given))
+    said = event.action(*(given[argument] for argument in names))
+    allowed = (*values, "parameters")
+    if not isinstance(said, Mapping):
+        raise InputError(f"the action of event '{name}' must return a dictionary of what changes, got {said!r}")
+    for part in said:
+        if part not in allowed:
+            raise InputError(f"the action of event '{name}' changes the unknown '{part}'{suggestion(str(part), allowed)}")
+    if not isinstance(said.get("parameters", {}), Mapping):
+        raise InputError(f"parameters that event '{name}' changes must map names to values")
+    return dict(said)
+
+
+def _energy(model: Model, energy: str, layout: Any, t: float, z: np.ndarray, k: np.ndarray) -> float:
+    view = model.view
+    parts = [z[layout[part]] for part in view.symbols]
+    return float(view.function(view.expression(energy))(*parts, t, k))
+
+
+def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers and lists only, as files keep them."""
+    return {
+        part: {key: np.asarray(one, dtype=float).tolist() for key, one in value.items()}
+        if part == "parameters"
+        else np.asarray(value, dtype=float).tolist()
+        for part, value in said.items()
+    }

@@ -1,0 +1,189 @@
+"""Events: zeros within steps, actions, several at one time, and runs that go on after them."""
+
+import numpy as np
+import pytest
+
+import livens as lv
+
+OSCILLATOR = lv.FirstOrder("x v", rhs=lambda x: [x[1], -x[0]])
+FALL = np.sqrt(2 / 9.81)  # from a height of 1
+
+
+def ball():
+    return lv.System(
+        "z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, k: k.g * q[0], parameters=dict(g=9.81)
+    )
+
+
+def drop(events, **options):
+    given = dict(q0=[1.0], v0=[0.0], scheme="gauss-2", h=0.01, t_end=2.0) | options
+    return lv.simulate(ball(), **given, events=events)
+
+
+def bounce(e=0.8, **options):
+    return lv.Event(lambda q: q[0], name="bounce", direction=-1, action=lambda v: {"v": -e * v}, **options)
+
+
+SWITCH = lv.Event(
+    lambda q: q[0] - 0.5, name="switch", direction=-1, action=lambda k: {"parameters": {"g": -k.g}}
+)
+BOUNCES = [FALL, 2.6 * FALL, 3.88 * FALL]
+
+
+# -- within steps -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("level", [0.9, 0.99, 0.999])
+def test_two_zeros_within_a_step(level):
+    """Steps are as long as the hills that the level cuts."""
+    control, peak = lv.StepControl(tolerance=1e-3), lv.Event(lambda x: x[0] - level, name="peak")
+    run = lv.simulate(
+        OSCILLATOR, x0=[0.0, 1.0], scheme="gauss-3", h=0.1, t_end=19.0, control=control, events=[peak]
+    )
+    first, second = np.arcsin(level), np.pi - np.arcsin(level)
+    exact = [base + 2 * np.pi * i for i in range(3) for base in (first, second)]
+    assert level == 0.9 or run.step_size.max() > 3 * (second - first)
+    assert [event.t for event in run.events] == pytest.approx(exact, abs=0.1)
+    for event in run.events:  # where the polynomial itself is at the level
+        assert event.state["x"][0] == pytest.approx(level, abs=1e-12)
+
+
+def test_directions_of_zeros_within_a_step():
+    for direction, number in ((1, 3), (-1, 3), (0, 6)):
+        peak = lv.Event(lambda x: x[0] - 0.999, direction=direction)
+        run = lv.simulate(OSCILLATOR, x0=[0.0, 1.0], scheme="gauss-4", h=1.0, t_end=20.0, events=[peak])
+        assert len(run.events) == number
+        for event in run.events:
+            assert direction == 0 or np.sign(event.state["x"][1]) == direction
+
+
+def test_without_a_formula_within_the_step():
+    system = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2)
+    top = lv.Event(lambda q: q[0] - 0.99)
+    run = lv.simulate(system, q0=[0.0], v0=[1.0], scheme="livens-em", h=0.25, t_end=10.0, events=[top])
+    assert len(run.events) == 4
+
+
+# -- actions ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("scheme", ["gauss-2", "livens-em", "radau-iia-3", "stormer-verlet", "lobatto-iiia-iiib-3"])
+def test_a_bouncing_ball(scheme):
+    run = drop([bounce()], scheme=scheme)
+    assert [event.t for event in run.events] == pytest.approx(BOUNCES, abs=1e-9)
+    for event in run.events:
+        before, after = np.flatnonzero(run.t == event.t)
+        assert after == before + 1 and run.v[after, 0] == pytest.approx(-0.8 * run.v[before, 0], rel=1e-14)
+        assert event.changes["v"] == run.v[after].tolist() and run.step_size[after] == 0.0
+    assert run.t[-1] == 2.0 and np.all(np.diff(run.t) >= 0)
+    # what the ground takes is in the account, so the balance is closed
+    assert run.summary.max_energy_drift < 1e-12 and np.abs(run.observe("energy_balance_defect")).max() < 1e-12
+    times = np.linspace(FALL, 2.6 * FALL, 50)[1:-1]
+    exact = 0.8 * 9.81 * FALL * (times - FALL) - 9.81 / 2 * (times - FALL) ** 2
+    assert run.at(times).q[:, 0] == pytest.approx(exact, abs=1e-9)
+
+
+def test_controlled_steps_bounce():
+    run = drop([bounce()], scheme="radau-iia-3", control=lv.StepControl(tolerance=1e-9), h=None)
+    assert [event.t for event in run.events] == pytest.approx(BOUNCES, abs=1e-9)
+    assert run.statistics.steps < 60
+
+
+def test_restitution_with_constraints():
+    """Velocities after an action are moved to where the constraints allow them, multipliers follow."""
+    pendulum = lv.problems.load("simple-pendulum").system
+    wall = lv.Event(lambda q: q[0], name="wall", action=lambda v: {"v": -v + [0.0, 0.3]})
+    run = lv.simulate(pendulum, q0=[-1, 0], v0=[0, 0], scheme="radau-iia-3", h=0.01, t_end=3.0, events=[wall])
+    assert len(run.events) >= 2 and np.all(run.q[:, 0] < 1e-9)
+    assert run.summary.max_constraint < 1e-12 and np.abs(run.observe("velocity_constraint")).max() < 1e-4
+
+
+def test_algebraic_variables_follow_an_action():
+    model = lv.FirstOrder(
+        "a", algebraic="y", rhs=lambda y: [-y[0]], constraints=lambda x, y: [y[0] - x[0] ** 2]
+    )
+    kick = lv.Event(lambda x: x[0] - 0.5, action=lambda x: {"x": x + 1})
+    run = lv.simulate(model, x0=[1.0], h=0.01, t_end=1.5, events=[kick])
+    after = np.flatnonzero(run.t == run.events[0].t)[1]
+    assert run.x[after, 0] == pytest.approx(1.5) and run.y[after, 0] == pytest.approx(2.25)
+
+
+def test_switching_parameters():
+    """Observables and dense output know the parameters of each time; energy that comes in is supplied."""
+    run = drop([SWITCH], t_end=1.0)
+    (event,) = run.events
+    assert event.t == pytest.approx(np.sqrt(1 / 9.81)) and event.changes == {"parameters": {"g": -9.81}}
+    t, speed = 0.9 - event.t, np.sqrt(9.81)
+    assert run.at(0.9).q[0] == pytest.approx(0.5 - speed * t + 9.81 / 2 * t**2, abs=1e-12)
+    assert run.observe("total_energy")[-1] == pytest.approx(0.0, abs=1e-12)
+    assert np.abs(run.observe("energy_balance_defect")).max() < 1e-12 and run.parameter_pieces[1][1][0] == -9.81
+    assert run.observe(lambda k: k.g)[[0, -1]].tolist() == [9.81, -9.81]
+
+
+def test_several_at_one_time_act_in_their_order():
+    double = lv.Event(lambda q: q[0], name="double", direction=-1, action=lambda v: {"v": 2 * v})
+    add = lv.Event(lambda q: 3 * q[0], name="add", direction=-1, action=lambda v: {"v": v + 20.0})
+    speed = -9.81 * FALL
+    for events, after in (([double, add], 2 * speed + 20), ([add, double], 2 * (speed + 20))):
+        run = drop(events, t_end=0.5)
+        assert [event.name for event in run.events] == [event.name for event in events]
+        assert run.v[np.flatnonzero(run.t == run.events[0].t)[-1], 0] == pytest.approx(after)
+
+
+def test_an_action_at_the_end():
+    run = drop([bounce(terminal=True)])
+    assert run.t[-1] == pytest.approx(FALL) and run.v[-1, 0] == pytest.approx(0.8 * 9.81 * FALL)
+    last = drop([bounce()], t_end=FALL + 1e-3)  # in the shortened last step
+    assert last.t[-1] == FALL + 1e-3 and last.q[-1, 0] > 0
+
+
+def test_bounces_that_do_not_end():
+    with pytest.raises(lv.IntegrationError, match="the event 'bounce' happens again and again") as caught:
+        drop([bounce(0.5)], t_end=10.0)
+    assert caught.value.result.t[-1] == pytest.approx(3 * FALL, abs=0.02)
+    assert caught.value.result.q.min() > -1e-9
+
+
+@pytest.mark.parametrize("control", [None, lv.StepControl(tolerance=1e-8)])
+def test_runs_with_actions_go_on_bit_for_bit(tmp_path, control):
+    lighter = lv.Event(
+        lambda q: q[0] - 0.5, name="lighter", direction=-1, action=lambda k: {"parameters": {"g": 0.9 * k.g}}
+    )
+    events = [bounce(), lighter]
+    whole = drop(events, t_end=3.0, control=control)
+    assert [event.name for event in whole.events[:4]] == ["lighter", "bounce"] * 2
+    for t_end in (0.2, 0.33, 1.5):
+        path = tmp_path / f"{t_end}.h5"
+        drop(events, t_end=t_end, control=control, out=path)
+        again = lv.resume(path, t_end=3.0, system=ball(), events=events)
+        assert np.array_equal(again.t, whole.t) and np.array_equal(again.q, whole.q) and again.events == whole.events
+        assert again.summary == whole.summary
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        (lambda v: 2 * v, "must return a dictionary"),
+        (lambda v: {"w": v}, "changes the unknown 'w'"),
+        (lambda v: {"v": [1.0, 2.0]}, r"v after event 'bad' must be 1 numbers"),
+        (lambda v: {"v": [np.nan]}, r"v after event 'bad' must be finite"),
+        (lambda: {"parameters": {"G": 1.0}}, "G"),
+        (lambda: {"parameters": 3.0}, "must map names to values"),
+        (lambda s: {}, "'s'"),
+    ],
+)
+def test_actions_that_make_no_sense(action, words):
+    with pytest.raises((lv.InputError, lv.ModelError), match=words):
+        drop([lv.Event(lambda q: q[0], name="bad", action=action)])
+
+
+def test_no_actions_in_fictive_time():
+    with pytest.raises(lv.InputError, match="its events cannot act"):
+        lv.simulate(lv.problems.load("kepler"), scheme="sundman", h=0.02, t_end=1.0, events=[bounce()])
+    with pytest.raises(lv.InputError, match="the action of an event must be a function"):
+        lv.Event(lambda q: q[0], action=3.0)
+
+
+# -- between rows -----------------------------------------------------------------------------------------------------
+def test_many_times_are_as_good_as_single_ones():
+    run = lv.simulate(OSCILLATOR, x0=[0.0, 1.0], scheme="gauss-2", h=0.1, t_end=20.0)
+    times = np.random.default_rng(1).uniform(0.0, 20.0, 60)
+    together = run.at(times).x
+    assert np.array_equal(together[:5], [run.at(t).x for t in times[:5]])
+    assert np.abs(together[:, 0] - np.sin(times)).max() < 2e-5
