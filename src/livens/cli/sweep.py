@@ -90,9 +90,7 @@ def sweep(
         client = connected(cluster)
     try:
         with ctrl_c_as_usual():
-            study = study_of(
-                build, varied, fixed, final=final, workers=workers, client=client, progress=progress
-            )
+            study = study_of(build, varied, fixed, final=final, workers=workers, client=client, progress=progress)
     finally:
         if client is not None:
             client.close()

@@ -115,12 +115,14 @@ def uncertainty(
     0.005
     """
     step = prepared(model, scheme=scheme, h=h)
-    count = whole_number("members", members, least=2)
+    count = whole_number("members", members, least=2, most=2**28)
     if not isinstance(uncertain, Mapping) or not uncertain:
         raise InputError(f"uncertain must map names to distributions, got {uncertain!r}")
     if not isinstance(outputs, Mapping) or not outputs:
         raise InputError(f"outputs must map names to observables or functions of the state, got {outputs!r}")
-    unknowns = Unknowns(step, {name: _typical(given) for name, given in uncertain.items()}, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters)
+    unknowns = Unknowns(
+        step, {name: _typical(given) for name, given in uncertain.items()}, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters
+    )
     random = np.random.default_rng(whole_number("seed", seed, least=0))
     drawn = np.empty((count, len(unknowns.labels)))
     for name, distribution in uncertain.items():
@@ -161,7 +163,9 @@ def _samples(name: str, given: Any, count: int, size: int, random: np.random.Gen
         if np.any(deviation < 0):
             raise InputError(f"the standard deviation of {name} must not be negative, got {given[1]!r}")
         try:
-            return np.asarray(random.normal(np.broadcast_to(mean, size), np.broadcast_to(deviation, size), (count, size)))
+            return np.asarray(
+                random.normal(np.broadcast_to(mean, size), np.broadcast_to(deviation, size), (count, size))
+            )
         except ValueError:
             raise InputError(f"the distribution of {name} must have {size} numbers, got {given!r}") from None
     samples = array(f"the samples of {name}", given)
