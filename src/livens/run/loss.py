@@ -65,8 +65,8 @@ class Loss:
             change = ca.densify(ca.jtimes(self._by, self._at, along))
             self._second = ca.Function("change", [*self._inputs, along], [change]).map(self._rows)
         k = np.repeat(dk[:, None], self._rows, axis=1)
-        along = np.vstack([dz[:, : self._size].T, k, (tape.t_by_h * dh)[None, :]])
-        return self._slope(tape, np.array(self._second(*self._arguments(tape), along)))
+        moved = np.vstack([dz[:, : self._size].T, k, (tape.t_by_h * dh)[None, :]])
+        return self._slope(tape, np.array(self._second(*self._arguments(tape), moved)))
 
     def _slope(self, tape: Tape, by: np.ndarray) -> Slope:
         bars = np.zeros_like(tape.states)

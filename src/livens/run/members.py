@@ -67,7 +67,8 @@ def first_states(members: Members) -> tuple[CompiledStep, np.ndarray, dict[int, 
     good = np.zeros(members.count, dtype=bool)
     if isinstance(model, System) and set(members.starts) == {"q0", "v0"}:
         good = _regular(compiled, model, members, z)
-    begun, dropped = {}, () if good.any() else None
+    begun: dict[int, InitialState] = {}
+    dropped: tuple[int, ...] | None = () if good.any() else None
     for i in np.flatnonzero(~good):
         try:
             found = model.start(members.start(int(i)), members.k[i], plan.t0, plan.project, plan.redundant)
@@ -79,8 +80,8 @@ def first_states(members: Members) -> tuple[CompiledStep, np.ndarray, dict[int, 
         begun[int(i)], dropped = found, found.dropped
     if dropped:
         compiled = compiled_step(plan.model, plan.scheme, dropped)
-    for i, found in begun.items():
-        z[i] = compiled.layout.vector(found.values)
+    for member, found in begun.items():
+        z[member] = compiled.layout.vector(found.values)
     if set(layout.sizes) - set(model.layout.sizes):
         _remember(compiled, members, z, begun)
     return compiled, z, reasons

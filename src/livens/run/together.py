@@ -188,8 +188,9 @@ def _ensemble(
             first = here.stop
             mean = outcome.sums[:, here] / (outcome.steps + 1)[:, None]
             found = (mean, outcome.lowest[:, here], outcome.highest[:, here])
-            spread = [_spread(values, begun, count, shape) for values in found]
-            reduced[name] = Reduced(*spread, *_counted(outcome, bins, name, begun, count))
+            mean, lowest, highest = (_spread(values, begun, count, shape) for values in found)
+            counts, edges = _counted(outcome, bins, name, begun, count)
+            reduced[name] = Reduced(mean, lowest, highest, counts, edges)
 
     def summary(member: int) -> Summary:
         row = rows[member]

@@ -149,7 +149,7 @@ def lyapunov(
             tape = Tape(compiled, plan.k, size, stepper, [chunk])
             ((_, kept),) = tape.directions_through(d, dc)
             d = _on_constraints(plan, compiled, carry, kept[-1], columns) if held else kept[-1]
-            R = np.linalg.qr(d[:, columns].T, mode="r")
+            R: np.ndarray = np.asarray(np.linalg.qr(d[:, columns].T, mode="r"))
             growth[number] = np.log(np.abs(np.diag(R)))
             d = np.linalg.solve(R.T, d)
             bar.update(number + 1)
@@ -191,8 +191,8 @@ def _averaged(plan: Plan, blocks: list[tuple[int, int]], growth: np.ndarray, set
 class PeriodicOrbit:
     """A motion that comes back to where it began, and how deviations from it have changed by then.
 
-    The `multipliers` are the eigenvalues of the `monodromy` matrix: deviations of one turn, in an orthonormal `basis` (rows)
-    of the directions along the constraints.
+    The `multipliers` are the eigenvalues of the `monodromy` matrix: deviations of one turn, in an orthonormal `basis`
+    (its rows) of the directions along the constraints.
     """
 
     start: dict[str, np.ndarray]

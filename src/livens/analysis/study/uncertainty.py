@@ -108,9 +108,8 @@ def uncertainty(
     member that fails is left out and told in `failures`. The same `seed` draws the same samples.
 
     >>> import livens as lv
-    >>> found = lv.study.uncertainty(
-    ...     lv.problems.load("simple-pendulum"), {"g": (9.81, 0.05)}, {"x": lambda q: q[0]}, members=400, h=0.01, t_end=0.5
-    ... )
+    >>> pendulum, x = lv.problems.load("simple-pendulum"), {"x": lambda q: q[0]}
+    >>> found = lv.study.uncertainty(pendulum, {"g": (9.81, 0.05)}, x, members=400, h=0.01, t_end=0.5)
     >>> round(float(found.deviation("x")[-1]), 3)  # 0.05 times 0.0996, the derivative
     0.005
     """
@@ -129,7 +128,7 @@ def uncertainty(
         labels = [i for i, label in enumerate(unknowns.labels) if label == name or label.partition("[")[0] == name]
         drawn[:, labels] = _samples(name, distribution, count, len(labels), random)
     rows = [unknowns.given(numbers) for numbers in drawn]
-    starts = {name: np.array([start[name] for start, _ in rows]) for name in rows[0][0]}
+    starts: dict[str, Any] = {name: np.array([start[name] for start, _ in rows]) for name in rows[0][0]}
     values = {name: np.array([changed[name] for _, changed in rows]) for name in rows[0][1]}
     columns, shapes = _columns(step.model, outputs)
     many = ensemble(
@@ -175,7 +174,7 @@ def _samples(name: str, given: Any, count: int, size: int, random: np.random.Gen
 
 
 def _columns(model: Model, outputs: Mapping[str, Any]) -> tuple[Any, dict[str, tuple[int, ...]]]:
-    columns, shapes = [], {}
+    columns, shapes = [], dict[str, tuple[int, ...]]()
     for name, what in outputs.items():
         if isinstance(what, str):
             if what not in model.view.names:
