@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -98,9 +98,12 @@ class Run:
 
     # -- beginning, and going on --------------------------------------------------------------------------------------
     @staticmethod
-    def beginning(plan: Plan, compiled: CompiledStep, initial: InitialState) -> tuple[Carry, Stepper]:
-        """State and unknowns before the first step, and who takes it."""
-        memory = compiled.scheme.memory(compiled.model, initial.values, plan.k, initial.t, plan.h)
+    def beginning(
+        plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
+    ) -> tuple[Carry, Stepper]:
+        """State and unknowns before the first step, and who takes it; `memory` if what the scheme adds is known."""
+        if memory is None:
+            memory = compiled.scheme.memory(compiled.model, initial.values, plan.k, initial.t, plan.h)
         z = compiled.layout.vector({**initial.values, **memory})
         carry = Carry.start(initial.t, z, compiled.first_guess(z, np.concatenate([[plan.h, plan.t0], plan.k])))
         return carry, _stepper(plan, compiled, carry)
