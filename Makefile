@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench reproduce clean
+.PHONY: demo test lint bench bridges reproduce clean
 
 # The environment is made anew when the list of dependencies changes.
 $(VENV)/.ready: pyproject.toml
@@ -36,5 +36,15 @@ bench: $(VENV)/.bench
 	mkdir -p out
 	$(BIN)/livens bench --picture out/work-precision.png
 
+# JAX and PyTorch are large: they have an environment of their own.
+$(VENV)-bridges/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-bridges
+	$(VENV)-bridges/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-bridges/bin/python -m pip install --quiet --editable '.[jax,torch]' pytest
+	touch $@
+
+bridges: $(VENV)-bridges/.ready
+	$(VENV)-bridges/bin/python -m pytest -q tests/bridges
+
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) $(VENV)-bridges out

@@ -42,6 +42,7 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from livens import bodies as bodies
+    from livens import bridges as bridges
     from livens import math as math
     from livens import observe as observe
     from livens import plot as plot
@@ -129,6 +130,7 @@ _HOMES = {
 #: Public modules -> where they live: ``livens.bodies`` is ``livens.multibody``, whichever way it is imported.
 PUBLIC_PATHS = {
     "bodies": "multibody",
+    "bridges": "run.bridges",
     "math": "math",
     "observe": "analysis.observables",
     "plot": "plot",

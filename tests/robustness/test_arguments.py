@@ -72,12 +72,36 @@ def functions():
         "rotation_body": (lv.bodies.rotation_body, dict(name="a", inertia=inertia)),
         "director_body": (lv.bodies.director_body, dict(name="a", inertia=inertia)),
         "torsion_spring": (lv.bodies.torsion_spring, dict(first=wheel, second=wheel, stiffness=1.0)),
+        "linearise": (lv.linearise, dict(model=model, q0=[0.1])),
+        "jvp": (run.jvp, dict(q0=[1.0])),
+        "vjp": (run.vjp, dict(bars={"q": np.ones_like(run.q)})),
+        "value_and_gradient": (lv.value_and_gradient, dict(loss=lambda q: q[0])),
+        "gradient": (lv.value_and_gradient(lambda q: q[0]), dict(step=prepared, q0=[1.0], v0=[0.0], t_end=0.3)),
+        "hessian": (lv.hessian, dict(loss=lambda q: q[0], by="q0")),
+        "second": (lv.hessian(lambda q: q[0], "q0"), dict(step=prepared, q0=[1.0], v0=[0.0], t_end=0.3)),
+        "fit": (
+            lv.study.fit,
+            dict(model=prepared, observe=lambda q: q[0], data=[1.0, 0.9, 0.8], t=[0.1, 0.2, 0.3], by="q0")
+            | dict(q0=[1.0], v0=[0.0], most=3),
+        ),
+        "optimise": (
+            lv.study.optimise,
+            dict(model=prepared, loss=lambda q: q[0] ** 2, by="v0", q0=[1.0], v0=[0.0], t_end=0.3, most=3),
+        ),
+        "lyapunov": (lv.study.lyapunov, dict(model=prepared, q0=[1.0], v0=[0.0], t_end=0.3)),
+        "periodic_orbit": (lv.study.periodic_orbit, dict(model=prepared, period=6.3, q0=[1.0], v0=[0.0], most=2)),
+        "uncertainty": (
+            lv.study.uncertainty,
+            dict(model=prepared, uncertain={"q0": (1.0, 0.1)}, outputs={"x": lambda q: q[0]}, members=3)
+            | dict(q0=[1.0], v0=[0.0], t_end=0.3),
+        ),
+        "ensemble": (lv.ensemble, dict(model=model, q0=[[1.0], [2.0]], v0=[0.0], h=0.1, t_end=0.3)),
         "compare": (lv.study.compare, dict(problem=PENDULUM, schemes="livens-em", h=0.01, t_end=0.02)),
     }
 
 
 #: Arguments that are truth values, which anything has in Python.
-TRUTHS = {"progress", "force", "terminal", "increments", "equivariant"}
+TRUTHS = {"progress", "force", "terminal", "increments", "equivariant", "find", "fixed_period"}
 NAMES = list(functions())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import livens
 from livens.bench.case import Case, Say
 from livens.bench.core import one_core
+from livens.bench.crowds import Crowds
 from livens.bench.ensembles import Ensembles
 from livens.bench.four_bar import FourBar
 from livens.bench.gradients import Gradients
@@ -29,7 +30,7 @@ def run(rounds: int, say: Say) -> Report:
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
-    cases += [Prepared(), Ensembles(), Gradients(), LongRun(), Help()]
+    cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

@@ -46,6 +46,9 @@ def sweep(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing table.")] = False,
     final: Annotated[bool, typer.Option("--final", help="Also keep the state at the end.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one per core if not given.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Run on a dask cluster, such as tcp://host:8786.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -80,8 +83,17 @@ def sweep(
         from_scenario(problem)  # what is wrong with the file is said once, and at once
     build = functools.partial(from_scenario, problem) if scenario else problem
     progress = False if quiet or as_json else None
-    with ctrl_c_as_usual():
-        study = study_of(build, varied, fixed, final=final, workers=workers, progress=progress)
+    client = None
+    if cluster is not None:
+        from livens.analysis.study.cluster import connected
+
+        client = connected(cluster)
+    try:
+        with ctrl_c_as_usual():
+            study = study_of(build, varied, fixed, final=final, workers=workers, client=client, progress=progress)
+    finally:
+        if client is not None:
+            client.close()
     if out is not None:
         study.save(out, force=force)
     if as_json:

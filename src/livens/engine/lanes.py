@@ -370,9 +370,7 @@ def run_groups(
             return group, 0, done, count
         if times.rest > 0.0:
             origin = times.t0 + times.steps * times.h
-            done, count = advance_far(
-                kernels, w, 0, 1, times.rows, times.rest, origin, members, columns, kept, seen
-            )
+            done, count = advance_far(kernels, w, 0, 1, times.rows, times.rest, origin, members, columns, kept, seen)
             if count:
                 return group, 1, done, count
         finish(w, members, times, columns, kept, seen)

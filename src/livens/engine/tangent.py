@@ -34,7 +34,7 @@ def _jacobian(e: FlatEquations) -> ca.Function:
 
 def _factors(emitter: Emitter, e: FlatEquations, order: Order, inputs: Sequence[Sequence[str]]) -> Factors:
     entries, *turn = emitter.graph(_jacobian(e), inputs)
-    return Factors(emitter, e, order, entries, turn=turn)
+    return Factors(emitter, e, order, entries, anchored=True, turn=turn)
 
 
 def _content(e: FlatEquations, order: Order | None, *graphs: ca.Function) -> str:
@@ -185,6 +185,7 @@ def sweep_back(
     """
     pa, pg, pc, grown = a.ctypes.data, g.ctypes.data, c.ctypes.data, g.size - 1
     a_before, g_before = np.empty_like(a), np.empty_like(g)
+    px, pz, xrow, zrow = X.ctypes.data, Z.ctypes.data, 8 * X.shape[1], 8 * Z.shape[1]
     c[0] = h
     g[1] = 0.0
     for s in range(last, -1, -1):
@@ -193,9 +194,10 @@ def sweep_back(
             left -= 1
             for i in range(a.size):
                 a[i] += bars[left, i]
-        a_before[:], g_before[:] = a, g
-        call(kernel, X[s].ctypes.data, Z[s].ctypes.data, pc, pa, pg)
-        if not g[grown] <= limit:
+        if limit < np.inf:
+            a_before[:], g_before[:] = a, g
+        call(kernel, px + s * xrow, pz + s * zrow, pc, pa, pg)
+        if limit < np.inf and not g[grown] <= limit:
             a[:], g[:] = a_before, g_before
             return s + 1, left
         times[0] += g[1]

@@ -101,4 +101,3 @@ def band(found: Uncertainty, name: str, path: str | Path | None = None) -> Figur
     right.set_xlabel("at the end")
     right.set_xticks([])
     return _saved(figure, path)
-

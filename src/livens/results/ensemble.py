@@ -162,7 +162,7 @@ class Ensemble:
             newton_iterations=file["newton_iterations"][()],
             facts=told["facts"],
             reduced={
-                name: Reduced(*(group[kind][()] if kind in group else None for kind in _REDUCED))
+                name: Reduced(**{kind: group[kind][()] for kind in _REDUCED if kind in group})
                 for name, group in file.get("reduced", {}).items()
             },
             left=told["left"],

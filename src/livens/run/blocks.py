@@ -78,7 +78,7 @@ def carried_out(work: Work, out: Path | None, client: Any, force: bool, told: To
             todo.append(number)
         else:
             take(number, known)
-    for number, outcome in (_here(work, todo) if client is None else _on_cluster(work, todo, client)):
+    for number, outcome in _here(work, todo) if client is None else _on_cluster(work, todo, client):
         if parts is not None:
             parts.save(number, outcome)
         take(number, outcome)
@@ -138,6 +138,14 @@ def joined(outcomes: Sequence[Outcome], starts: Sequence[int]) -> Outcome:
         for member, reason in one.reasons.items()
     }
     return Outcome(**arrays, reasons=reasons, left=sum(one.left for one in outcomes))
+
+
+def exists(out: Path) -> bool:
+    """Whether a file is there, if it can be at all."""
+    try:
+        return out.exists()
+    except OSError as error:
+        raise InputError(f"cannot write the ensemble '{out}': {error.strerror}") from None
 
 
 def parts_folder(out: Path) -> Path:

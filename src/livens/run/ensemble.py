@@ -15,7 +15,7 @@ from livens.expressions.numbers import path_of, whole_number
 from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
-from livens.run.blocks import parts_folder
+from livens.run.blocks import exists, parts_folder
 from livens.run.members import Members, parameter_rows
 from livens.run.plan import Plan
 from livens.run.together import Reductions, together
@@ -105,7 +105,7 @@ def ensemble(
     plan = dataclasses.replace(plan, parameters={**own, **_member(values, 0)})
     given_starts = {name: np.asarray(value, dtype=float)[None] for name, value in plan.start.items()}
     target = None if out is None else path_of("out", out)
-    if target is not None and target.exists() and not force:
+    if target is not None and exists(target) and not force:
         raise InputError(f"the file '{target}' exists already: choose another name, or replace it with force=True")
     many = together(
         Members(plan, count, {**given_starts, **starts}, k),
@@ -127,7 +127,7 @@ def _rows(name: str, value: Any, dimensions: int) -> np.ndarray:
     """Numbers of one or of many members; those of one have so many dimensions."""
     try:
         found = np.array(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, one row for each member, got {value!r}") from None
     if found.ndim not in (dimensions, dimensions + 1):
         raise InputError(f"{name} must have {dimensions} dimensions, or {dimensions + 1} with one row for each member")

@@ -15,6 +15,7 @@ from livens.expressions.numbers import whole_number
 from livens.models.model import Model
 from livens.run.departure import Departure, Shift
 from livens.run.loss import Loss
+from livens.run.members import memory_of
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
 from livens.run.run import Run
@@ -144,7 +145,8 @@ def tape_of(
         plan = dataclasses.replace(plan, tier="fused")
     compiled, initial = compile_and_start(plan)
     departure = Departure(plan, compiled, initial)
-    carry, stepper = Run.beginning(plan, compiled, initial)
+    memory = memory_of(compiled, plan.t0)(initial, plan.k, plan.h)
+    carry, stepper = Run.beginning(plan, compiled, initial, memory)
     at = every if isinstance(every, np.ndarray) else observed_numbers(plan, every)
     return compiled, recorded(plan, compiled, carry, stepper, at, keep), departure
 

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.expressions.evaluate import Evaluator
 from livens.expressions.numbers import array
 from livens.expressions.parameters import Namespace
 from livens.expressions.read import Reader
@@ -46,6 +47,7 @@ class Loss:
         self._inputs, self._size, self._rows = [view.state, view.t, view.k, d], int(view.state.numel()), rows
         self._at = ca.vertcat(view.state, view.k, view.t)
         self._by = ca.densify(ca.gradient(expression, self._at))
+        self._single = Evaluator(self._inputs, [expression, self._by]) if rows == 1 else None
         self._function = ca.Function("loss", self._inputs, [expression, self._by]).map(rows)
         self._second: Any = None
 
@@ -55,6 +57,9 @@ class Loss:
 
     def __call__(self, tape: Tape) -> tuple[float, Slope]:
         """Its value and its derivatives."""
+        if self._single is not None:
+            found, slope = self._single(tape.states[0, : self._size], tape.t[0], tape.k, self._data[0])
+            return float(found[0, 0]), self._slope(tape, slope)
         value, by = self._function(*self._arguments(tape))
         return float(np.sum(np.array(value))), self._slope(tape, np.array(by))
 
@@ -65,8 +70,8 @@ class Loss:
             change = ca.densify(ca.jtimes(self._by, self._at, along))
             self._second = ca.Function("change", [*self._inputs, along], [change]).map(self._rows)
         k = np.repeat(dk[:, None], self._rows, axis=1)
-        along = np.vstack([dz[:, : self._size].T, k, (tape.t_by_h * dh)[None, :]])
-        return self._slope(tape, np.array(self._second(*self._arguments(tape), along)))
+        moved = np.vstack([dz[:, : self._size].T, k, (tape.t_by_h * dh)[None, :]])
+        return self._slope(tape, np.array(self._second(*self._arguments(tape), moved)))
 
     def _slope(self, tape: Tape, by: np.ndarray) -> Slope:
         bars = np.zeros_like(tape.states)

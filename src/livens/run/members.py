@@ -67,7 +67,8 @@ def first_states(members: Members) -> tuple[CompiledStep, np.ndarray, dict[int, 
     good = np.zeros(members.count, dtype=bool)
     if isinstance(model, System) and set(members.starts) == {"q0", "v0"}:
         good = _regular(compiled, model, members, z)
-    begun, dropped = {}, () if good.any() else None
+    begun: dict[int, InitialState] = {}
+    dropped: tuple[int, ...] | None = () if good.any() else None
     for i in np.flatnonzero(~good):
         try:
             found = model.start(members.start(int(i)), members.k[i], plan.t0, plan.project, plan.redundant)
@@ -79,8 +80,8 @@ def first_states(members: Members) -> tuple[CompiledStep, np.ndarray, dict[int, 
         begun[int(i)], dropped = found, found.dropped
     if dropped:
         compiled = compiled_step(plan.model, plan.scheme, dropped)
-    for i, found in begun.items():
-        z[i] = compiled.layout.vector(found.values)
+    for member, found in begun.items():
+        z[member] = compiled.layout.vector(found.values)
     if set(layout.sizes) - set(model.layout.sizes):
         _remember(compiled, members, z, begun)
     return compiled, z, reasons
@@ -137,29 +138,35 @@ def _start_table(system: System) -> Table:
 def _remember(compiled: CompiledStep, members: Members, z: np.ndarray, begun: dict[int, InitialState]) -> None:
     """What the scheme adds to the states."""
     plan, layout = members.plan, compiled.layout
-    memory = compiled.once(("memory", plan.t0, plan.h), lambda: _memory(compiled, plan))
+    memory = memory_of(compiled, plan.t0)
     for i in np.flatnonzero(np.isfinite(z).all(axis=1)):
         found = begun.get(int(i))
         if found is None:
             found = InitialState(plan.t0, {name: z[i, layout[name]] for name in ("q", "v", "p", "multipliers")})
-        for name, value in memory(found, members.k[i]).items():
+        for name, value in memory(found, members.k[i], plan.h).items():
             z[i, layout[name]] = value
 
 
-def _memory(compiled: CompiledStep, plan: Plan) -> Callable[[InitialState, np.ndarray], dict[str, Any]]:
-    """What the scheme adds to the state of a member: by expressions that are made ready once, if there are any."""
+Memory = Callable[[InitialState, np.ndarray, float], dict[str, Any]]
+
+
+def memory_of(compiled: CompiledStep, t0: float) -> Memory:
+    """What the scheme adds to a first state, of given parameters and h: by expressions, if there are any, made once."""
+    return compiled.once(("memory", t0), lambda: _memory(compiled, t0))
+
+
+def _memory(compiled: CompiledStep, t0: float) -> Memory:
     scheme, model, sizes = compiled.scheme, compiled.model, compiled.layout.sizes
     if "p" in sizes:
-        q, p, k = (
-            ca.SX.sym(name, size) for name, size in zip("qpk", (sizes["q"], sizes["p"], plan.k.size), strict=True)
-        )
-        expressions = scheme.memory_expressions(model, q, p, k, plan.t0, plan.h)
+        q, p, h = ca.SX.sym("q", sizes["q"]), ca.SX.sym("p", sizes["p"]), ca.SX.sym("h")
+        k = ca.SX.sym("k", model.parameter_count)
+        expressions = scheme.memory_expressions(model, q, p, k, t0, h)
         if expressions:
-            evaluate = Evaluator([q, p, k], list(expressions.values()))
+            evaluate = Evaluator([q, p, k, h], list(expressions.values()))
 
-            def evaluated(initial: InitialState, k: np.ndarray) -> dict[str, Any]:
-                found = evaluate(initial["q"], initial["p"], k)
+            def evaluated(initial: InitialState, k: np.ndarray, h: float) -> dict[str, Any]:
+                found = evaluate(initial["q"], initial["p"], k, h)
                 return {name: value.ravel() for name, value in zip(expressions, found, strict=True)}
 
             return evaluated
-    return lambda initial, k: scheme.memory(model, initial.values, k, initial.t, plan.h)
+    return lambda initial, k, h: scheme.memory(model, initial.values, k, initial.t, h)

@@ -120,9 +120,12 @@ class Run:
 
     # -- beginning, and going on --------------------------------------------------------------------------------------
     @staticmethod
-    def beginning(plan: Plan, compiled: CompiledStep, initial: InitialState) -> tuple[Carry, Stepper]:
-        """State and unknowns before the first step, and who takes it."""
-        memory = compiled.scheme.memory(compiled.model, initial.values, plan.k, initial.t, plan.h)
+    def beginning(
+        plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
+    ) -> tuple[Carry, Stepper]:
+        """State and unknowns before the first step, and who takes it; `memory` if what the scheme adds is known."""
+        if memory is None:
+            memory = compiled.scheme.memory(compiled.model, initial.values, plan.k, initial.t, plan.h)
         z = compiled.layout.vector({**initial.values, **memory})
         c = step_constants(plan.h, plan.t0, plan.k)
         carry = Carry.start(initial.t, z, compiled.first_guess(z, c, plan.tier))
@@ -224,7 +227,7 @@ class Run:
             self._carry = self._sampling.sample(self._carry, self._march.step)
 
     def _over(self) -> bool:
-        """Whether the run is at its end: when no regular step is left, the last ones are taken, unless an event acts."""
+        """Whether the run is at its end: if no regular step is left, the last ones are taken, unless an event acts."""
         if not self._march.over(self._carry):
             return False
         if self._before_last is None:  # a longer run would not take the last steps, nor what happens in them

@@ -29,7 +29,7 @@ from livens.run.march import whole_steps
 from livens.run.plan import Plan
 
 #: Steps between two checkpoints.
-CHUNK = 1000
+CHUNK = 2500
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Tape:
             Z, X = self.steps_of(chunk)
             at, g[0] = self.at - chunk.offset, 0.0
             order, todo, tried = self._order(chunk), chunk.count, set[Order | None]()
-            limit = GROWTH_LIMIT
+            limit = GROWTH_LIMIT if order is not None else np.inf  # where nothing is solved, nothing grows
             while todo:
                 kernel = self._adjoint(order)
                 done = todo

@@ -62,11 +62,14 @@ def together(
     reason = why_not(plan)
     if reason:
         raise InputError(reason)
+    if reduce is not None and not isinstance(reduce, Mapping):
+        raise InputError(f"reduce must map names to observables or functions of the state, got {reduce!r}")
     compiled, z, reasons = first_states(members)
     begun = np.array([i for i in range(members.count) if i not in reasons], dtype=int)
     names = plan.variables(compiled)
     kept = [name for name in compiled.layout.sizes if name in names]
-    columns = np.concatenate([np.arange(compiled.layout.size)[compiled.layout[name]] for name in kept])
+    entries = np.arange(compiled.layout.size)
+    columns = np.concatenate([entries[:0], *(entries[compiled.layout[name]] for name in kept)])
     steps, rest = whole_steps(plan.h, plan.t0, plan.t_end)
     schedule = Schedule(plan.h, plan.t0, steps, rest, int(plan.every), columns)
     momenta = tuple(compiled.model.symmetries)
@@ -187,8 +190,9 @@ def _ensemble(
             first = here.stop
             mean = outcome.sums[:, here] / (outcome.steps + 1)[:, None]
             found = (mean, outcome.lowest[:, here], outcome.highest[:, here])
-            spread = [_spread(values, begun, count, shape) for values in found]
-            reduced[name] = Reduced(*spread, *_counted(outcome, bins, name, begun, count))
+            mean, lowest, highest = (_spread(values, begun, count, shape) for values in found)
+            counts, edges = _counted(outcome, bins, name, begun, count)
+            reduced[name] = Reduced(mean, lowest, highest, counts, edges)
 
     def summary(member: int) -> Summary:
         row = rows[member]

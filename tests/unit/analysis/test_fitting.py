@@ -18,7 +18,9 @@ def measured(noise=1e-3, seed=0, count=60, **changed):
 
 def test_a_fit_recovers_parameters_and_initial_values_within_its_errors():
     t, data = measured(parameters={"g": 9.5}, v0=[0.0, 0.7])
-    found = lv.study.fit(PENDULUM, lambda q: q, data, {"g": 9.0, "v0[1]": 0.2}, t=t, sigma=1e-3, scheme="lobatto-iiia-iiib-3", h=0.01)
+    found = lv.study.fit(
+        PENDULUM, lambda q: q, data, {"g": 9.0, "v0[1]": 0.2}, t=t, sigma=1e-3, scheme="lobatto-iiia-iiib-3", h=0.01
+    )
     assert found.converged and not found.undetermined
     assert abs(found.values["g"] - 9.5) < 4 * found.errors["g"] < 0.02
     assert abs(found.values["v0[1]"] - 0.7) < 4 * found.errors["v0[1]"] < 0.02
@@ -55,7 +57,9 @@ def test_rows_without_a_number_are_left_out():
 
 
 def test_a_search_ends_at_bounds():
-    found = lv.study.optimise(PENDULUM, lambda q: (q[0] - 0.9) ** 2, {"g": 6.0}, bounds={"g": (5, 7)}, h=0.01, t_end=1.0)
+    found = lv.study.optimise(
+        PENDULUM, lambda q: (q[0] - 0.9) ** 2, {"g": 6.0}, bounds={"g": (5, 7)}, h=0.01, t_end=1.0
+    )
     assert found.converged and found.values["g"] == pytest.approx(7.0) and found.gradient["g"] < 0
     assert len(found.history) == found.evaluations
 

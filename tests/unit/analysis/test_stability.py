@@ -49,7 +49,9 @@ def test_four_bar_with_a_spring():
     assert found.stable and found.damping_ratios == pytest.approx([0.0], abs=1e-9)
     # the motion itself: a small deflection comes back after that time
     start = found.equilibrium + 1e-4 * found.mode(0)
-    run = lv.simulate(system, start, np.zeros(4), scheme="lobatto-iiia-iiib-3", h=0.01, t_end=1 / found.frequencies[0], project=True)
+    run = lv.simulate(
+        system, start, np.zeros(4), scheme="lobatto-iiia-iiib-3", h=0.01, t_end=1 / found.frequencies[0], project=True
+    )
     assert run.q[-1] == pytest.approx(run.q[0], abs=1e-8)
 
 
@@ -93,7 +95,10 @@ def test_exponents_of_a_constrained_motion_come_in_pairs():
 def test_a_damped_motion_forgets():
     """Two exponents of x'' + 2 d x' + x = 0 are -d."""
     model = lv.System(
-        "x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2, dissipation=lambda v: 0.2 * v[0] ** 2 / 2
+        "x",
+        kinetic=lambda v: v[0] ** 2 / 2,
+        potential=lambda q: q[0] ** 2 / 2,
+        dissipation=lambda v: 0.2 * v[0] ** 2 / 2,
     )
     found = lv.study.lyapunov(model, 2, q0=[1.0], v0=[0.0], scheme="gauss-2", h=0.02, t_end=60.0)
     assert found.exponents == pytest.approx([-0.1, -0.1], abs=2e-3)
@@ -102,7 +107,9 @@ def test_a_damped_motion_forgets():
 def test_a_periodic_orbit_of_a_pendulum():
     """Its period is the elliptic integral of its amplitude; conservative, so both multipliers are 1."""
     start = dict(q0=[np.sin(1.0), -np.cos(1.0)], v0=[0.0, 0.0])
-    orbit = lv.study.periodic_orbit(lv.problems.load("simple-pendulum"), 2.2, **start, scheme="lobatto-iiia-iiib-3", h=0.02)
+    orbit = lv.study.periodic_orbit(
+        lv.problems.load("simple-pendulum"), 2.2, **start, scheme="lobatto-iiia-iiib-3", h=0.02
+    )
     q, v = orbit.start["q0"], orbit.start["v0"]
     energy = 9.81 * q[1] + (v @ v) / 2  # of mass 1: where does it turn?
     amplitude = np.arccos(-energy / 9.81)

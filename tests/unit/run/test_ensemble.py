@@ -179,3 +179,36 @@ def test_what_does_not_fit_is_said():
         lv.ensemble(problem, parameters={"gg": [1.0, 2.0]})
     with pytest.raises(lv.InputError, match="unknown observable"):
         lv.ensemble(problem, parameters={"g": [1.0, 2.0]}, reduce={"a": "nothing"})
+
+
+def test_histograms_count_every_state():
+    problem = lv.problems.load("simple-pendulum")
+    reduce = {"height": lambda q: q[1], "x": lambda q: q[0]}
+    options = dict(parameters={"g": [9.0, 10.0, 11.0]}, t_end=0.7, every=10**6)
+    many = lv.ensemble(problem, **options, reduce=reduce, histograms={"height": (-0.5, -0.1, 8)})
+    heights = lv.simulate(problem, parameters={"g": 10.0}, t_end=0.7).q[:, 1]
+    found = many.reduced["height"]
+    np.testing.assert_allclose(found.edges, np.linspace(-0.5, -0.1, 9))
+    expected = np.histogram(heights, [-np.inf, *np.linspace(-0.5, -0.1, 9), np.inf])[0]
+    assert np.abs(found.counts[1] - expected).max() <= 1  # one that lies at an edge
+    assert found.counts.sum(axis=1).tolist() == [len(heights)] * 3 and many.reduced["x"].counts is None
+    for bad in ({"other": (0, 1, 3)}, {"height": (1, 0, 3)}, {"height": 3}, {"height": (0, 1, 0)}):
+        with pytest.raises(lv.InputError):
+            lv.ensemble(problem, **options, reduce=reduce, histograms=bad)
+
+
+def test_a_member_that_fails_is_counted_until_then():
+    falling = lv.System("a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.sqrt(1.0 - q[0]))
+    many = lv.ensemble(
+        falling,
+        q0=[[-3.0], [0.5]],
+        v0=[[0.1], [3.0]],
+        scheme="livens-midpoint",
+        h=0.01,
+        t_end=1.0,
+        every=100,
+        reduce={"a": lambda q: q[0]},
+        histograms={"a": (-4.0, 1.0, 5)},
+    )
+    assert many.status == ["complete", "failed"]
+    assert many.reduced["a"].counts.sum(axis=1).tolist() == [101, many.steps[1] + 1]

@@ -218,9 +218,7 @@ def _interpolation(place: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarra
             continue
         first = min(max(int(np.floor(s)) - 1, 0), max(steps - 3, 0))
         nodes = np.arange(first, min(first + 4, steps + 1))
-        rows.append(
-            {int(i): float(np.prod([(s - j) / (i - j) for j in nodes if j != i], dtype=float)) for i in nodes}
-        )
+        rows.append({int(i): float(np.prod([(s - j) / (i - j) for j in nodes if j != i], dtype=float)) for i in nodes})
     at = np.array(sorted({steps, *(i for row in rows for i in row)}), dtype=np.int64)
     weights = np.zeros((len(rows), len(at)))
     for i, row in enumerate(rows):

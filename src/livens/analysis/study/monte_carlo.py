@@ -108,26 +108,27 @@ def uncertainty(
     member that fails is left out and told in `failures`. The same `seed` draws the same samples.
 
     >>> import livens as lv
-    >>> found = lv.study.uncertainty(
-    ...     lv.problems.load("simple-pendulum"), {"g": (9.81, 0.05)}, {"x": lambda q: q[0]}, members=400, h=0.01, t_end=0.5
-    ... )
+    >>> pendulum, x = lv.problems.load("simple-pendulum"), {"x": lambda q: q[0]}
+    >>> found = lv.study.uncertainty(pendulum, {"g": (9.81, 0.05)}, x, members=400, h=0.01, t_end=0.5)
     >>> round(float(found.deviation("x")[-1]), 3)  # 0.05 times 0.0996, the derivative
     0.005
     """
     step = prepared(model, scheme=scheme, h=h)
-    count = whole_number("members", members, least=2)
+    count = whole_number("members", members, least=2, most=2**28)
     if not isinstance(uncertain, Mapping) or not uncertain:
         raise InputError(f"uncertain must map names to distributions, got {uncertain!r}")
     if not isinstance(outputs, Mapping) or not outputs:
         raise InputError(f"outputs must map names to observables or functions of the state, got {outputs!r}")
-    unknowns = Unknowns(step, {name: _typical(given) for name, given in uncertain.items()}, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters)
+    unknowns = Unknowns(
+        step, {name: _typical(given) for name, given in uncertain.items()}, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters
+    )
     random = np.random.default_rng(whole_number("seed", seed, least=0))
     drawn = np.empty((count, len(unknowns.labels)))
     for name, distribution in uncertain.items():
         labels = [i for i, label in enumerate(unknowns.labels) if label == name or label.partition("[")[0] == name]
         drawn[:, labels] = _samples(name, distribution, count, len(labels), random)
     rows = [unknowns.given(numbers) for numbers in drawn]
-    starts = {name: np.array([start[name] for start, _ in rows]) for name in rows[0][0]}
+    starts: dict[str, Any] = {name: np.array([start[name] for start, _ in rows]) for name in rows[0][0]}
     values = {name: np.array([changed[name] for _, changed in rows]) for name in rows[0][1]}
     columns, shapes = _columns(step.model, outputs)
     many = ensemble(
@@ -161,7 +162,9 @@ def _samples(name: str, given: Any, count: int, size: int, random: np.random.Gen
         if np.any(deviation < 0):
             raise InputError(f"the standard deviation of {name} must not be negative, got {given[1]!r}")
         try:
-            return np.asarray(random.normal(np.broadcast_to(mean, size), np.broadcast_to(deviation, size), (count, size)))
+            return np.asarray(
+                random.normal(np.broadcast_to(mean, size), np.broadcast_to(deviation, size), (count, size))
+            )
         except ValueError:
             raise InputError(f"the distribution of {name} must have {size} numbers, got {given!r}") from None
     samples = array(f"the samples of {name}", given)
@@ -171,7 +174,7 @@ def _samples(name: str, given: Any, count: int, size: int, random: np.random.Gen
 
 
 def _columns(model: Model, outputs: Mapping[str, Any]) -> tuple[Any, dict[str, tuple[int, ...]]]:
-    columns, shapes = [], {}
+    columns, shapes = [], dict[str, tuple[int, ...]]()
     for name, what in outputs.items():
         if isinstance(what, str):
             if what not in model.view.names:

@@ -267,11 +267,12 @@ def _ipopt(
     values = _Values(task, guess.size, rows)
     x = ca.MX.sym("x", guess.size)
     found = values(x)
-    options = {
+    options: Any = {
         "print_time": False,
         "ipopt": {"print_level": 0, "sb": "yes", "hessian_approximation": "limited-memory", "max_iter": limit},
     }
-    solver = ca.nlpsol("livens", "ipopt", {"x": x, "f": found[0], "g": found[1:]}, options)
+    problem: Any = {"x": x, "f": found[0], "g": found[1:]}
+    solver = ca.nlpsol("livens", "ipopt", problem, options)
     lower, upper = [c[1] for c in held.values()], [c[2] for c in held.values()]
     answer = solver(x0=guess, lbx=low, ubx=high, lbg=lower, ubg=upper)
     told = solver.stats()

@@ -15,7 +15,7 @@ from livens.analysis.study.unknowns import prepared
 from livens.engine.compiled import CompiledStep
 from livens.engine.steps import Carry
 from livens.errors import InputError, IntegrationError
-from livens.expressions.numbers import positive, whole_number
+from livens.expressions.numbers import not_negative, number, positive, whole_number
 from livens.models.model import InitialState, Model
 from livens.models.problem import Problem
 from livens.models.summed import dynamics
@@ -122,7 +122,9 @@ def lyapunov(
     if reason:
         raise InputError(reason)
     every = whole_number("interval", interval, least=1)
-    share = float(positive("1 - settle", 1 - positive("settle", settle) if settle else 1.0))
+    settling = not_negative("settle", settle)
+    if settling >= 1:
+        raise InputError(f"settle must be a part of the run, less than 1, got {settling:g}")
     compiled, initial = compile_and_start(plan)
     space = _Space(plan, Departure(plan, compiled, initial))
     basis, columns = space.basis(compiled.layout), space.columns(compiled.layout)
@@ -132,7 +134,9 @@ def lyapunov(
     random = np.random.default_rng(whole_number("seed", seed, least=0))
     mixed = np.linalg.qr(random.standard_normal((len(basis), wanted)))[0].T
     d = mixed @ basis @ space.lifted
-    steps = int(round((plan.t_end - plan.t0) / plan.h))
+    steps = round((plan.t_end - plan.t0) / plan.h)
+    if not steps:
+        raise InputError(f"a run of {plan.t_end - plan.t0:g} has no step of h = {plan.h:g}")
     blocks = [(first, min(every, steps - first)) for first in range(0, steps, every)]
     carry, stepper = Run.beginning(plan, compiled, initial)
     growth = np.empty((len(blocks), wanted))
@@ -145,11 +149,11 @@ def lyapunov(
             tape = Tape(compiled, plan.k, size, stepper, [chunk])
             ((_, kept),) = tape.directions_through(d, dc)
             d = _on_constraints(plan, compiled, carry, kept[-1], columns) if held else kept[-1]
-            R = np.linalg.qr(d[:, columns].T, mode="r")
+            R: np.ndarray = np.asarray(np.linalg.qr(d[:, columns].T, mode="r"))
             growth[number] = np.log(np.abs(np.diag(R)))
             d = np.linalg.solve(R.T, d)
             bar.update(number + 1)
-    return _averaged(plan, blocks, growth, 1 - share)
+    return _averaged(plan, blocks, growth, settling)
 
 
 def _held(model: Model) -> bool:
@@ -157,9 +161,7 @@ def _held(model: Model) -> bool:
     return isinstance(model, System) and model.m > 0 and not ca.depends_on(dynamics(model).g, dynamics(model).t)
 
 
-def _on_constraints(
-    plan: Plan, compiled: CompiledStep, carry: Carry, d: np.ndarray, columns: np.ndarray
-) -> np.ndarray:
+def _on_constraints(plan: Plan, compiled: CompiledStep, carry: Carry, d: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Deviations along the constraints: what lies beside them does not decay and would hide those that do."""
     layout = compiled.layout
     values = {name: carry.z[layout[name]] for name in ("q", "v", "p")}
@@ -189,8 +191,8 @@ def _averaged(plan: Plan, blocks: list[tuple[int, int]], growth: np.ndarray, set
 class PeriodicOrbit:
     """A motion that comes back to where it began, and how deviations from it have changed by then.
 
-    The `multipliers` are the eigenvalues of the `monodromy` matrix: deviations of one turn, in an orthonormal `basis` (rows)
-    of the directions along the constraints.
+    The `multipliers` are the eigenvalues of the `monodromy` matrix: deviations of one turn, in an orthonormal `basis`
+    (its rows) of the directions along the constraints.
     """
 
     start: dict[str, np.ndarray]
@@ -258,9 +260,7 @@ def periodic_orbit(
     def planned(start: Mapping[str, Any], span: float, size: float | None) -> Plan:
         begin = step._plan(start, parameters=parameters, h=size, t0=t0, t_end=_end(step, t0, span), project=True)
         count = max(1, round(span / begin.h)) if turns is None else turns
-        return step._plan(
-            start, parameters=parameters, h=span / count, t0=t0, t_end=begin.t0 + span, project=True
-        )
+        return step._plan(start, parameters=parameters, h=span / count, t0=t0, t_end=begin.t0 + span, project=True)
 
     turns: int | None = None
     plan = planned(given, span, h)
@@ -290,7 +290,9 @@ def periodic_orbit(
         plan = planned(start, span, None)
     defect = float(np.abs(gap).max())
     if find and not defect <= 1e-7 * size:
-        raise IntegrationError(f"no periodic orbit was found nearby: after {attempt} trials it fails to close by {defect:.2g}")
+        raise IntegrationError(
+            f"no periodic orbit was found nearby: after {attempt} trials it fails to close by {defect:.2g}"
+        )
     # deviations at the end, in the same basis of directions as those at the start
     along = moves[:, columns]
     frame = np.linalg.qr(along.T)[0]
@@ -303,4 +305,4 @@ def periodic_orbit(
 
 def _end(step: Prepared, t0: float | None, span: float) -> float:
     begin = t0 if t0 is not None else step._defaults.get("t0")
-    return float(getattr(step._model, "t0", 0.0) if begin is None else begin) + span
+    return number("t0", getattr(step._model, "t0", 0.0) if begin is None else begin) + span

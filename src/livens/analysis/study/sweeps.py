@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from livens import problems
+from livens.analysis.study.cluster import run_on_cluster
 from livens.analysis.study.crew import Crew, LostWorkerError
 from livens.analysis.study.grid import combinations
 from livens.analysis.study.grouped import run_members
@@ -52,6 +53,7 @@ def sweep(
     *,
     final: bool = False,
     workers: int | None = None,
+    client: Any = None,
     progress: bool | None = None,
 ) -> Sweep:
     """Run a problem with every combination of some values.
@@ -62,6 +64,8 @@ def sweep(
     :param final: also keep the state at the end of every run: q and v, of a Hamiltonian q and p, else x.
     :param workers: how many processes; 1 runs here, without any, and takes runs that differ in numbers only together
         as `livens.ensemble` does. By default one per core.
+    :param client: a client of dask.distributed (``pip install 'livens[cluster]'``): the runs are spread over its
+        workers in blocks, and those of workers that are lost are run again by others.
 
     A run that fails is a row with the status "failed" and the reason. Ctrl-C ends the sweep with what is done so far.
     Processes are started afresh: a script that calls this needs the usual ``if __name__ == "__main__":``.
@@ -76,6 +80,9 @@ def sweep(
     count = _workers(workers, len(members))
     name = problem if isinstance(problem, str) else getattr(problem, "__name__", "problem")
     with Progress(f"{name}: sweep", len(members), progress, unit="runs") as bar:
+        if client is not None:
+            done = run_on_cluster(client, problem, fixed, members, final)
+            return _gathered(name, members, bar, done)
         if count == 1:
             return _here(name, problem, members, fixed, final, bar)
         return _spread(name, problem, members, fixed, final, bar, count)
@@ -111,13 +118,21 @@ def _spread(
     bar: Progress,
     count: int,
 ) -> Sweep:
+    with Crew(count, run_member) as crew:
+        tasks = [(problem, fixed, member, final) for member in members]
+        return _gathered(name, members, bar, crew.do(tasks))
+
+
+def _gathered(
+    name: str, members: list[dict[str, Any]], bar: Progress, answers: Iterable[list[tuple[int, Any]]]
+) -> Sweep:
+    """The rows of all runs, or if Ctrl-C comes of those that are done."""
     rows: dict[int, dict[str, Any]] = {}
     interrupted = False
     try:
-        with Crew(count, run_member) as crew:
-            for done in crew.do([(problem, fixed, member, final) for member in members]):
-                rows |= {i: _row(answer, members[i]) for i, answer in done}
-                bar.update(len(rows))
+        for done in answers:
+            rows |= {i: _row(answer, members[i]) for i, answer in done}
+            bar.update(len(rows))
     except KeyboardInterrupt:
         interrupted = True
     kept = tuple(rows[i] for i in sorted(rows) if rows[i]["status"] != "interrupted")

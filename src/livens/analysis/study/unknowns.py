@@ -45,6 +45,8 @@ class Unknowns:
         listed = {by: None} if isinstance(by, str) else by
         if not isinstance(listed, (Mapping, Sequence)) or not listed:
             raise InputError(f"by must be names of parameters or initial values, perhaps with guesses, got {by!r}")
+        if not isinstance(listed, Mapping) and not all(isinstance(name, str) for name in listed):
+            raise InputError(f"by must be names of parameters or initial values, got {by!r}")
         guesses = dict(listed) if isinstance(listed, Mapping) else dict.fromkeys(listed)
         if parameters is not None and not isinstance(parameters, Mapping):
             raise InputError(f"parameters must map names to values, got {parameters!r}")

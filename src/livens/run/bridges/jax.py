@@ -1,0 +1,80 @@
+"""A simulation as a function that JAX differentiates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.run.bridges.layer import SimulationLayer
+from livens.run.prepare import Prepared
+
+
+def layer(
+    step: Prepared,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    every: int | None = None,
+    h: float | None = None,
+    t_end: float | None = None,
+    t0: float | None = None,
+    parameters: Any = None,
+) -> Callable[..., Any]:
+    """A function of JAX arrays: from initial values and parameters to the states of a run.
+
+    :param inputs: names of initial values (``q0 v0 p0 x0``) and parameters, in the order of the arguments.
+    :param outputs: names of variables (``q v p x``): arrays with one row for each time that is looked at, which are
+        those of every so many steps, or the last one alone.
+
+    `jax.grad`, `jax.vjp` and `jax.jit` work, `jax.vmap` takes one run after the other. The steps are livens' own native
+    code; what JAX is given is their exact derivative. Single precision of JAX is rounded at the door: switch on
+    ``jax_enable_x64`` for all digits.
+    """
+    try:
+        import jax
+        import jax.numpy as jnp
+    except ImportError:
+        raise InputError("JAX is not installed: pip install 'livens[jax]'") from None
+    run = dict(h=h, t_end=t_end, t0=t0, parameters=parameters)
+    core = SimulationLayer(
+        step, inputs, outputs, every=every, **{name: value for name, value in run.items() if value is not None}
+    )
+
+    def shapes(these: Sequence[tuple[int, ...]]) -> list[Any]:
+        return [jax.ShapeDtypeStruct(shape, jnp.result_type(float)) for shape in these]
+
+    def forth(*values: Any) -> Any:
+        return _cast(core.forward(*(np.asarray(value, dtype=float) for value in values)), jnp.result_type(float))
+
+    def back(values: Any, bars: Any) -> Any:
+        given = [np.asarray(value, dtype=float) for value in values]
+        return _cast(core.backward(given, [np.asarray(bar) for bar in bars]), jnp.result_type(float))
+
+    def simulated_by_callback(*values: Any) -> Any:
+        return jax.pure_callback(forth, shapes(core.output_shapes), *values, vmap_method="sequential")
+
+    simulated = jax.custom_vjp(simulated_by_callback)
+
+    def simulated_forth(*values: Any) -> Any:
+        return simulated(*values), values
+
+    def simulated_back(values: Any, bars: Any) -> Any:
+        found = jax.pure_callback(back, shapes(core.input_shapes), values, bars, vmap_method="sequential")
+        return tuple(part.astype(jnp.result_type(value)) for part, value in zip(found, values, strict=True))
+
+    simulated.defvjp(simulated_forth, simulated_back)
+
+    def called(*values: Any) -> Any:
+        if len(values) != len(core.inputs):
+            raise InputError(f"the simulation takes {len(core.inputs)} inputs ({', '.join(core.inputs)})")
+        found = simulated(*(jnp.asarray(value, dtype=jnp.result_type(float)) for value in values))
+        return found[0] if len(core.outputs) == 1 else tuple(found)
+
+    return called
+
+
+def _cast(arrays: Sequence[np.ndarray], kind: Any) -> list[np.ndarray]:
+    return [np.asarray(part, dtype=kind) for part in arrays]
