@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens import problems
-from livens.plot.outlines import SURROUNDINGS, extent, outlines
+from livens.models.outlines import SURROUNDINGS, extent, outlines
 from livens.run.simulate import simulate
 from livens.viewer.data import scene_or_nothing
 from livens.viewer.frames import chosen_rows, part

@@ -15,6 +15,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.layout import Layout
 from livens.expressions.parameters import Parameters, ParameterTable
+from livens.models import html
 from livens.models.scene import Look, Scene, scene_of
 
 
@@ -172,6 +173,24 @@ class Model:
     def bodies(self) -> dict[str, list[str]]:
         """The bodies there are, by name, and their coordinates."""
         return {}
+
+    # -- in a notebook ------------------------------------------------------------------------------------------------
+    def _repr_html_(self) -> str:
+        """What it is made of."""
+        parameters = [f"{name} = {html.cell(value)}" for name, value in self.parameters.items()]
+        return html.listing(
+            {
+                "model": self.kind,
+                "coordinates": f"{len(self.coordinates)}: {html.some(self.coordinates)}",
+                "bodies": html.some(list(self.bodies)),
+                "constraints": f"{len(self.constraint_names)}: {html.some(self.constraint_names)}"
+                if self.constraint_names
+                else "",
+                "algebraic variables": html.some(self.algebraic),
+                "parameters": html.some(parameters),
+                "usual scheme": self.usual_scheme,
+            }
+        )
 
     # -- what it looks like -------------------------------------------------------------------------------------------
     @functools.cached_property

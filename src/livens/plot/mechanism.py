@@ -10,9 +10,9 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from livens.errors import InputError
+from livens.models.outlines import SURROUNDINGS, Outline, extent, outlines, reach
 from livens.plot.curves import few_ticks
 from livens.plot.motion import motion
-from livens.plot.outlines import SURROUNDINGS, Outline, extent, outlines, reach
 from livens.plot.space import azimuth, fill, room
 from livens.plot.style import (
     COLUMN,

@@ -1,4 +1,4 @@
-"""A progress bar that appears when a run takes longer than two seconds, on a terminal only."""
+"""A progress bar that appears when a run takes longer than two seconds, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from typing import Any
 _PATIENCE = 2.0
 
 
+def somebody_looks() -> bool:
+    """Whether there is a terminal, or a notebook, whose kernel is the only thing that imports ipykernel."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
 class Progress:
     """Use as a context manager; `update` may be called as often as one likes."""
 
     def __init__(self, title: str, total: int, show: bool | None = None, unit: str = "steps") -> None:
         self._title, self._total, self._unit = title, total, unit
-        self._show = sys.stderr.isatty() if show is None else show
+        self._show = somebody_looks() if show is None else show
         self._start = self._last = time.monotonic()
         self._bar: Any = None
         self._task: Any = None

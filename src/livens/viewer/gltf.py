@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.outlines import extent
 from livens.models.scene import Drawn, Pose
-from livens.plot.outlines import extent
 from livens.plot.style import PALETTE
 from livens.viewer.data import check_scene, continuous
 from livens.viewer.frames import chosen_rows, part

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from livens.errors import InputError
-from livens.plot.outlines import SURROUNDINGS, Outline, extent, outlines, reach
+from livens.models.outlines import SURROUNDINGS, Outline, extent, outlines, reach
 from livens.plot.style import PALETTE, house_style, new_figure, save
 from livens.viewer.data import check_scene
 from livens.viewer.frames import chosen_rows, part
