@@ -94,6 +94,4 @@ def dots(scene: Scene, q: np.ndarray, t: float = 0.0, columns: int = 40, rows: i
             keep = (x >= 0) & (x < 2 * columns) & (up >= 0) & (up < 4 * rows)
             np.bitwise_or.at(cells, (up[keep] // 4, x[keep] // 2), marks[up[keep] % 4, x[keep] % 2])
     text = ["".join(chr(0x2800 + cell) if cell else " " for cell in row).rstrip() for row in cells]
-    while text and not text[-1]:
-        text.pop()
-    return "\n".join(text)
+    return "\n".join(text).strip("\n")
