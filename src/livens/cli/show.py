@@ -53,6 +53,4 @@ def _drawn(name: str) -> str:
     from livens import problems
     from livens.models.sketch import dots
 
-    problem = problems.load(name)
-    model = problem.system
-    return "" if problem.q0 is None else dots(model.scene, problem.q0, problem.t0)
+    return dots(*problems.load(name).pose)

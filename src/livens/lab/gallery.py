@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from livens import problems
 from livens.models.outlines import SURROUNDINGS, extent, outlines
 from livens.run.simulate import simulate
 from livens.viewer.data import scene_or_nothing
-from livens.viewer.frames import chosen_rows, part
+from livens.viewer.frames import chosen_rows, part, where
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -58,7 +59,7 @@ def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int, float]]:
     scene = scene_or_nothing(few)
     if not scene:
         return []
-    pose = scene.at(few.q, few.t)
+    pose = scene.at(where(few), few.t)
     size = extent(scene, pose)
     drawn = [outlines(scene, pose, row, size) for row in range(len(few.t))]
     colours = {id(shape): i for i, shape in enumerate(scene.traced)}
@@ -96,8 +97,14 @@ def run_for(name: str) -> Result:
     return simulate(problem, h=h, t_end=problem.t0 + span, every=max(1, int(span / h) // 2000))
 
 
+@functools.lru_cache(maxsize=64)
+def made(name: str) -> dict[str, Any]:
+    """The thumbnail of a problem, made now."""
+    return thumbnail(run_for(name))
+
+
 def main() -> None:
-    films = {entry.name: thumbnail(run_for(entry.name)) for entry in problems.all()}
+    films = {entry.name: made(entry.name) for entry in problems.all()}
     FILE.write_text(json.dumps(films, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.layout import Layout
 from livens.expressions.parameters import Parameters, ParameterTable
+from livens.expressions.read import ModelFunction
 from livens.models import html
 from livens.models.scene import Look, Scene, scene_of
 
@@ -79,6 +80,8 @@ class Model:
     coordinates: tuple[str, ...]
     constraint_names: tuple[str, ...] = ()
     algebraic: tuple[str, ...] = ()  # names of algebraic variables
+    #: What it looks like, of a model of states: a function of ``x t k`` that returns shapes, see `livens.shapes`.
+    look: ModelFunction | None = None
     #: Names of what is conserved beside energy: momentum maps, other invariants.
     symmetries: Mapping[str, Any] = {}
     shared: Parameters
@@ -204,7 +207,9 @@ class Model:
 
     def looks(self, k: np.ndarray) -> list[Look]:
         """What its parts look like; a model without geometry has nothing to say."""
-        return []
+        if self.look is None:
+            return []
+        return [Look(self.look, range(len(self.coordinates)), self.shared.named(k[: self.shared.size]))]
 
     # -- what is conserved --------------------------------------------------------------------------------------------
     def conserves(self, name: str, k: np.ndarray) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from livens.models import html
+from livens.models.scene import Scene
 from livens.models.sketch import svg
 
 
@@ -41,6 +42,15 @@ class Problem:
         """Where it starts, by the names of the arguments of `livens.simulate`."""
         return dict(self.start) if self.start else {"q0": self.q0, "v0": self.v0}
 
+    @property
+    def pose(self) -> tuple[Scene, np.ndarray, float]:
+        """How it looks at the start: its scene, coordinates or states there, and the time."""
+        model = self.system
+        state = self.start_values.get("q0", self.start_values.get("x0"))
+        if state is None:
+            return Scene(), np.zeros(0), self.t0
+        return model.scene_with(model.parameter_vector(self.parameters)), np.asarray(state, dtype=float), self.t0
+
     def _repr_html_(self) -> str:
         """For a notebook: what it is, and how it looks at the start."""
         model = self.system
@@ -56,9 +66,7 @@ class Problem:
                 ),
             }
         )
-        picture = ""
-        if self.q0 is not None:
-            picture = svg(model.scene_with(model.parameter_vector(self.parameters)), self.q0, self.t0)
+        picture = svg(*self.pose)
         return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> Problem:

@@ -151,8 +151,9 @@ def scene_of(coordinates: int, looks: Sequence[Look]) -> Scene:
     shapes: list[Shape] = []
     for look in looks:
         where = f" of '{look.name}'" if look.name else ""
-        read = Reader({"q": symbols[list(look.index)], "t": t, "k": Namespace(dict(look.k))}, where, must="return")
-        for shape in listed(read.value("look", look.function, "qtk"), where):
+        own = symbols[list(look.index)]
+        read = Reader({"q": own, "x": own, "t": t, "k": Namespace(dict(look.k))}, where, must="return")
+        for shape in listed(read.value("look", look.function, "qxtk"), where):
             shapes.append(shape if shape.name or not look.name else Shape(**{**vars(shape), "name": look.name}))
     planar = all(len(point) == 2 for shape in shapes for point in shape.points)
     scalars: list[Any] = []

@@ -79,6 +79,11 @@ def text(numbers: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode()
 
 
+def where(result: Result) -> np.ndarray:
+    """What the scene of a run is a function of: its coordinates, or the states of a model of these."""
+    return np.asarray(result.q if "q" in result.stored else result.x)
+
+
 def part(result: Result, rows: np.ndarray) -> Result:
     """A run with some of its rows only; multipliers, which belong to steps, are brought to the rows before."""
     chosen = slice(None) if len(rows) == len(result.t) else rows  # all of a long run are not copied

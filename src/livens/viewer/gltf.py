@@ -14,7 +14,7 @@ from livens.models.outlines import extent
 from livens.models.scene import Drawn, Pose
 from livens.plot.style import PALETTE
 from livens.viewer.data import check_scene, continuous
-from livens.viewer.frames import chosen_rows, part
+from livens.viewer.frames import chosen_rows, part, where
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -57,7 +57,7 @@ def glb(result: Result, frames: int) -> bytes:
         raise InputError("a glb needs the extra 'animation': pip install 'livens[animation]'") from None
     scene = check_scene(result)
     few = part(result, chosen_rows(np.asarray(result.t), 1, frames))
-    pose = scene.at(few.q, few.t)
+    pose = scene.at(where(few), few.t)
     size = extent(scene, pose)
     units = {
         "segment": creation.cylinder(radius=0.5, height=1.0, sections=24),

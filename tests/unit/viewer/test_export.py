@@ -221,14 +221,31 @@ def test_view_writes_a_page(linkage, monkeypatch):
     assert film._repr_html_().startswith("<iframe srcdoc=")
 
 
-@pytest.mark.parametrize(
-    ("problem", "words"),
-    [("euler-top", "is a model of states, which has no geometry"), ("rlc-circuit", "there is nothing to view")],
-)
-def test_models_without_geometry_say_so(problem, words, tmp_path):
-    run = lv.simulate(lv.problems.load(problem), t_end=0.5, h=0.1)
-    with pytest.raises(lv.InputError, match=words):
-        run.animate(tmp_path / "run.html")
+def test_models_without_geometry_say_so(tmp_path):
+    states = lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]])
+    with pytest.raises(lv.InputError, match="is a model of states, which has no geometry"):
+        lv.simulate(states, x0=[1, 0], t_end=0.5, h=0.1, scheme="gauss-2").animate(tmp_path / "run.html")
+    bare = lv.System("a", kinetic=lambda v: v[0] ** 2, potential=lambda q: q[0] ** 2)
+    with pytest.raises(lv.InputError, match="there is nothing to view"):
+        lv.simulate(bare, q0=[1], v0=[0], t_end=0.5, h=0.1).animate(tmp_path / "run.html")
+
+
+def test_a_model_of_states_may_have_a_look(tmp_path):
+    states = lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]], look=lambda x: shapes.sphere([x[0], 0.0], name="ball"))
+    run = lv.simulate(states, x0=[1, 0], t_end=0.5, h=0.1, scheme="gauss-2")
+    (found,) = content(run.animate(tmp_path / "run.html").read_text())["runs"]
+    assert found["shapes"][0]["name"] == "ball" and found["dimension"] == 2
+    assert run.plot.trajectory() is not None
+
+
+@pytest.mark.parametrize("entry", lv.problems.all(), ids=lambda entry: entry.name)
+def test_every_ready_problem_can_be_seen(entry):
+    """It has shapes, of which some move or turn, and no place is nowhere."""
+    scene, state, t = lv.problems.load(entry.name).pose
+    pose = scene.at(np.atleast_2d(state), np.array([t]))
+    used = [i for shape in scene.shapes for i in (*itertools.chain(*shape.points), *shape.frame)]
+    assert any(isinstance(scene.tape[i], list) for i in used)
+    assert all(np.isfinite(pose.points(shape)).all() for shape in scene.shapes)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@
       }
     }
   }
-  const moving = [];
+  const moving = [], missing = [];
   for (const { name, summary } of every) {
     const card = document.createElement("a"), canvas = document.createElement("canvas");
     const head = document.createElement("b"), words = document.createElement("span");
@@ -49,12 +49,13 @@
     head.textContent = name; words.textContent = summary;
     card.append(canvas, head, words);
     document.getElementById("cards").append(card);
-    if (films[name]) moving.push(new Thumbnail(canvas, films[name]));
+    if (films[name]) moving.push(new Thumbnail(canvas, films[name])); else missing.push({ name, canvas });
   }
   const watch = new IntersectionObserver((entries) => entries.forEach((entry) => {
     moving.find((film) => film.canvas === entry.target).seen = entry.isIntersecting;
   }));
-  moving.forEach((film) => { watch.observe(film.canvas); film.draw(0); });
+  const show = (film) => { watch.observe(film.canvas); film.draw(0); };
+  moving.forEach(show);
   window.gallery = { moving };
   document.documentElement.dataset.ready = "true";
   const begun = performance.now();
@@ -62,4 +63,12 @@
     for (const film of moving) if (film.seen) film.draw(((now - begun) / 1000 / film.film.seconds) % 1);
     requestAnimationFrame(tick);
   })(begun);
+  // those that the package has no thumbnail of are made by the server, one after the other
+  for (const { name, canvas } of missing) {
+    const found = await load("/api/thumbnails/" + encodeURIComponent(name));
+    if (!found.points) continue;
+    moving.push(new Thumbnail(canvas, found));
+    show(moving.at(-1));
+  }
+  document.documentElement.dataset.complete = "true";
 })();
