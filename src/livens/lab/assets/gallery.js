@@ -24,7 +24,7 @@
       const frame = Math.floor(part * film.frames) % film.frames, side = Math.min(w, h * 4 / 3) / 255;
       const X = (i) => w / 2 + (points[i] - 127.5) * side, Y = (i) => h / 2 - (points[i + 1] - 127.5) * side;
       let at = frame * film.size;
-      for (const [kind, count, colour, radius] of film.lines) {
+      for (const [kind, count, colour] of film.lines) {
         g.strokeStyle = g.fillStyle = colour < 0 ? grey : PALETTE[colour % PALETTE.length];
         g.lineWidth = kind === "rod" ? 3 : 1.4;
         g.lineCap = g.lineJoin = "round";
@@ -32,7 +32,7 @@
         if (kind === "ground") {
           g.moveTo(X(at), Y(at)); g.lineTo(X(at) - 5, Y(at) + 8); g.lineTo(X(at) + 5, Y(at) + 8); g.fill();
         } else if (count === 1) {
-          g.arc(X(at), Y(at), Math.max(3, radius * side), 0, 7); g.fill();
+          g.arc(X(at), Y(at), 4, 0, 7); g.fill();
         } else {
           for (let i = 0; i < count; i++) { if (i) g.lineTo(X(at + 2 * i), Y(at + 2 * i)); else g.moveTo(X(at), Y(at)); }
           g.stroke();
