@@ -148,6 +148,7 @@ PUBLIC_PATHS = {
 }
 #: What later rooms attach to a `Result` when they are imported, which happens when it is first asked for.
 ACCESSORS = {
+    "_repr_html_": "plot.notebook",
     "accuracy": "analysis.accuracy",
     "named": "analysis.named",
     "animate": "viewer",

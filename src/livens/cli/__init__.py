@@ -41,9 +41,9 @@ def options(
 
 
 def _commands() -> None:
-    from livens.cli import bench, init, lab, list_, plot, report, reproduce, run, study, sweep, view
+    from livens.cli import bench, init, lab, list_, plot, report, reproduce, run, show, study, sweep, view
 
-    for module in (run, init, list_, plot, view, lab, report, study, sweep, reproduce, bench):
+    for module in (run, init, list_, show, plot, view, lab, report, study, sweep, reproduce, bench):
         module.add_to(app)
 
 

@@ -33,7 +33,10 @@ def list_(
     """
     from livens.errors import InputError, suggestion
 
-    kinds = {"problems": (_problems, _problem, _problem_objects), "schemes": (_schemes, _scheme, _scheme_objects)}
+    kinds = {
+        "problems": (_problems, tell_problem, _problem_objects),
+        "schemes": (_schemes, tell_scheme, _scheme_objects),
+    }
     if what and what not in kinds:
         raise InputError(f"there is no list of '{what}'{suggestion(what, kinds)}")
     chosen = {kind: those for kind, those in kinds.items() if what in ("", kind)}
@@ -81,18 +84,24 @@ def _problems() -> None:
         table.add_row(entry.name, entry.summary, problems.load(entry.name).scheme)
     out = _console()
     out.print(table)
-    out.print("Options and all schemes that fit: livens list problems NAME\n")
+    out.print("Options, schemes that fit, and a picture: livens show NAME\n")
 
 
-def _problem(name: str) -> None:
+def tell_problem(name: str) -> None:
+    """A problem by its name: what can be changed, and the schemes that fit, in their groups."""
+    from livens.schemes.catalogue import grouped
+
     facts = _problem_objects(name)[0]
     typer.echo(f"{facts['name']}\n    {facts['summary']} ({facts['source']})")
     typer.echo(f"    kind          {facts['kind']}")
     options = "  ".join(f"{option}={_short(value)}" for option, value in facts["options"].items())
     typer.echo(f"    options       {options or 'none'}")
     typer.echo(f"    usual scheme  {facts['scheme']}")
-    fits = textwrap.wrap(", ".join(facts["schemes"]), width=100, break_long_words=False, break_on_hyphens=False)
-    typer.echo("    schemes       " + "\n                  ".join(fits))
+    typer.echo("    schemes that fit")
+    for group, names in grouped(facts["schemes"]).items():
+        typer.echo(f"        {group}")
+        for line in textwrap.wrap(", ".join(names), width=100, break_long_words=False, break_on_hyphens=False):
+            typer.echo(f"            {line}")
 
 
 def _schemes() -> None:
@@ -111,10 +120,10 @@ def _schemes() -> None:
             table.add_row(row.name, row.order, row.symplectic, row.symmetric, row.solved, row.conserves)
         out.print(f"[bold]{group}[/]")
         out.print(table)
-    out.print("What it is, where it is from, what it needs: livens list schemes NAME, such as gauss-2 or gauss-<s>\n")
+    out.print("What it is, where it is from, what it needs: livens show NAME, such as gauss-2 or gauss-<s>\n")
 
 
-def _scheme(name: str) -> None:
+def tell_scheme(name: str) -> None:
     """A scheme by its name, or a family by its pattern."""
     from livens import schemes
     from livens.schemes.base import FORMS

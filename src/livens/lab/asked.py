@@ -15,6 +15,7 @@ from livens.errors import InputError, suggestion
 from livens.expressions.numbers import number, positive
 from livens.models.problem import Problem
 from livens.run.plan import Plan
+from livens.schemes.catalogue import grouped
 
 #: More steps, or more of anything that an option counts, take longer than anybody wants to wait in front of a page.
 MOST_STEPS, MOST_COUNT = 5_000_000, 100
@@ -162,17 +163,17 @@ def described(name: str) -> dict[str, Any]:
     """A problem as the page needs it: what can be changed, within which limits, and which schemes fit."""
     entry = problems.entry(name)
     problem = problems.load(name)
-    groups: dict[str, list[str]] = {}
-    for scheme in schemes.all():
-        fictive = scheme.fictive and problem.scaling is None
-        if not scheme.missing(problem.system) and not fictive:
-            groups.setdefault(scheme.traits.group, []).append(scheme.name)
+    fitting = [
+        scheme.name
+        for scheme in schemes.all()
+        if not scheme.missing(problem.system) and not (scheme.fictive and problem.scaling is None)
+    ]
     return {
         "name": name,
         "summary": entry.summary,
         "source": entry.source,
         "scheme": problem.scheme,
-        "schemes": groups,
+        "schemes": grouped(fitting),
         "h": problem.h,
         "t0": problem.t0,
         "t_end": problem.t_end,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens import problems
-from livens.plot.outlines import SURROUNDINGS, extent, outlines
+from livens.models.outlines import SURROUNDINGS, extent, outlines
 from livens.run.simulate import simulate
 from livens.viewer.data import scene_or_nothing
-from livens.viewer.frames import chosen_rows, part
+from livens.viewer.frames import chosen_rows, part, where
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -36,7 +37,7 @@ def thumbnail(result: Result) -> dict[str, Any]:
     """Lines over frames, each place rounded to one of 256 in both directions; of states, their curves."""
     few = part(result, chosen_rows(np.asarray(result.t), 1, _FRAMES))
     lines = _scene_lines(few) or _state_lines(few)
-    moving = np.concatenate([points.reshape(len(few.t), -1, 2) for _, points, _, _ in lines], axis=1)
+    moving = np.concatenate([points.reshape(len(few.t), -1, 2) for _, points, _ in lines], axis=1)
     once = float(np.ptp(moving, axis=1).max())
     if np.ptp(moving.reshape(-1, 2), axis=0).max() > _FAR * once:  # it flies away: the picture goes along
         moving = moving - moving.mean(axis=1, keepdims=True)
@@ -48,17 +49,17 @@ def thumbnail(result: Result) -> dict[str, Any]:
         "frames": len(few.t),
         "seconds": _SECONDS,
         "size": int(places[0].size),
-        "lines": [[kind, p.shape[1], colour, round(127.5 * radius / half, 1)] for kind, p, colour, radius in lines],
+        "lines": [[kind, points.shape[1], colour] for kind, points, colour in lines],
         "points": base64.b64encode(places.tobytes()).decode(),
     }
 
 
-def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int, float]]:
-    """Kind, places (frame, point, component), colour and radius of all lines of a scene; grey is -1."""
+def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
+    """Kind, places (frame, point, component) and colour of all lines of a scene; grey is -1."""
     scene = scene_or_nothing(few)
     if not scene:
         return []
-    pose = scene.at(few.q, few.t)
+    pose = scene.at(where(few), few.t)
     size = extent(scene, pose)
     drawn = [outlines(scene, pose, row, size) for row in range(len(few.t))]
     colours = {id(shape): i for i, shape in enumerate(scene.traced)}
@@ -70,21 +71,21 @@ def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int, float]]:
             flat = points[..., :2] if scene.dimension == 2 else np.stack([points @ _SIDE, points @ _UP], axis=-1)
             if shape.kind == "ground":
                 flat = flat[:, :1]
-            found.append((shape.kind, flat, colour, pose.size(shape, "radius", 0.02 * size)))
+            found.append((shape.kind, flat, colour))
     return found
 
 
-def _state_lines(few: Result) -> list[tuple[str, np.ndarray, int, float]]:
+def _state_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
     """Curves of the first states against time, with a point that goes along."""
     x = np.asarray(few.x)[:, :3]
     scale = np.abs(x).max(axis=0)
     x = x / np.where(scale > 0, scale, 1.0)
     t = np.linspace(-1.3, 1.3, len(x))
-    found: list[tuple[str, np.ndarray, int, float]] = []
+    found: list[tuple[str, np.ndarray, int]] = []
     for i, column in enumerate(x.T):
         curve = np.column_stack([t, column])
-        found.append(("path", np.repeat(curve[None], len(x), axis=0), i, 0.0))
-        found.append(("sphere", curve[:, None], i, 0.05))
+        found.append(("path", np.repeat(curve[None], len(x), axis=0), i))
+        found.append(("sphere", curve[:, None], i))
     return found
 
 
@@ -96,8 +97,14 @@ def run_for(name: str) -> Result:
     return simulate(problem, h=h, t_end=problem.t0 + span, every=max(1, int(span / h) // 2000))
 
 
+@functools.lru_cache(maxsize=64)
+def made(name: str) -> dict[str, Any]:
+    """The thumbnail of a problem, made now."""
+    return thumbnail(run_for(name))
+
+
 def main() -> None:
-    films = {entry.name: thumbnail(run_for(entry.name)) for entry in problems.all()}
+    films = {entry.name: made(entry.name) for entry in problems.all()}
     FILE.write_text(json.dumps(films, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

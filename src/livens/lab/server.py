@@ -95,6 +95,7 @@ class Lab:
             Route("/assets/{name}", self._asset, methods=get),
             Route("/api/problems", self._problems, methods=get),
             Route("/api/problems/{name}", self._problem, methods=get),
+            Route("/api/thumbnails/{name}", self._thumbnail, methods=get),
             Route("/api/files", self._files, methods=get),
             Route("/api/runs", self._ask, methods=post),
             Route("/api/runs/{number:int}", self._run, methods=get),
@@ -160,6 +161,12 @@ class Lab:
 
     async def _problem(self, request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(described, request.path_params["name"]))
+
+    async def _thumbnail(self, request: Request) -> Response:
+        """Of a problem that has none in the package, as one that somebody has just written."""
+        from livens.lab.gallery import made
+
+        return JSONResponse(await run_in_threadpool(made, request.path_params["name"]))
 
     async def _files(self, request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(files, self.folder))

@@ -13,7 +13,7 @@ from livens.errors import InputError, ModelError
 from livens.expressions.names import Names, names_of
 from livens.expressions.numbers import vector
 from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import Reader
+from livens.expressions.read import ModelFunction, Reader
 from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.model import InitialState, only
 
@@ -48,7 +48,9 @@ class FirstOrder(DescriptorModel):
         mass: Any = None,
         invariants: Mapping[str, Callable[..., Any]] | None = None,
         parameters: Mapping[str, Any] | None = None,
+        look: ModelFunction | None = None,
     ) -> None:
+        self.look = look
         self.coordinates = names_of("states", states, "x")
         self.algebraic = names_of("algebraic", algebraic, "y")
         self.n, self.m = len(self.coordinates), len(self.algebraic)

@@ -15,6 +15,8 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.layout import Layout
 from livens.expressions.parameters import Parameters, ParameterTable
+from livens.expressions.read import ModelFunction
+from livens.models import html
 from livens.models.scene import Look, Scene, scene_of
 
 
@@ -78,6 +80,8 @@ class Model:
     coordinates: tuple[str, ...]
     constraint_names: tuple[str, ...] = ()
     algebraic: tuple[str, ...] = ()  # names of algebraic variables
+    #: What it looks like, of a model of states: a function of ``x t k`` that returns shapes, see `livens.shapes`.
+    look: ModelFunction | None = None
     #: Names of what is conserved beside energy: momentum maps, other invariants.
     symmetries: Mapping[str, Any] = {}
     shared: Parameters
@@ -190,6 +194,24 @@ class Model:
         """The bodies there are, by name, and their coordinates."""
         return {}
 
+    # -- in a notebook ------------------------------------------------------------------------------------------------
+    def _repr_html_(self) -> str:
+        """What it is made of."""
+        parameters = [f"{name} = {html.cell(value)}" for name, value in self.parameters.items()]
+        return html.listing(
+            {
+                "model": self.kind,
+                "coordinates": f"{len(self.coordinates)}: {html.some(self.coordinates)}",
+                "bodies": html.some(list(self.bodies)),
+                "constraints": f"{len(self.constraint_names)}: {html.some(self.constraint_names)}"
+                if self.constraint_names
+                else "",
+                "algebraic variables": html.some(self.algebraic),
+                "parameters": html.some(parameters),
+                "usual scheme": self.usual_scheme,
+            }
+        )
+
     # -- what it looks like -------------------------------------------------------------------------------------------
     @functools.cached_property
     def scene(self) -> Scene:
@@ -202,7 +224,9 @@ class Model:
 
     def looks(self, k: np.ndarray) -> list[Look]:
         """What its parts look like; a model without geometry has nothing to say."""
-        return []
+        if self.look is None:
+            return []
+        return [Look(self.look, range(len(self.coordinates)), self.shared.named(k[: self.shared.size]))]
 
     # -- what is conserved --------------------------------------------------------------------------------------------
     def conserves(self, name: str, k: np.ndarray) -> bool:

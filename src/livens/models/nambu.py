@@ -47,7 +47,9 @@ class Nambu(DescriptorModel):
         *,
         hamiltonians: Sequence[ModelFunction] | Mapping[str, ModelFunction],
         parameters: Mapping[str, Any] | None = None,
+        look: ModelFunction | None = None,
     ) -> None:
+        self.look = look
         self.coordinates = names_of("states", states, "x")
         self.n = len(self.coordinates)
         self.shared = Parameters(parameters)

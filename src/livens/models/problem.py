@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from livens.models import html
+from livens.models.scene import Scene
+from livens.models.sketch import svg
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -37,6 +41,33 @@ class Problem:
     def start_values(self) -> dict[str, Any]:
         """Where it starts, by the names of the arguments of `livens.simulate`."""
         return dict(self.start) if self.start else {"q0": self.q0, "v0": self.v0}
+
+    @property
+    def pose(self) -> tuple[Scene, np.ndarray, float]:
+        """How it looks at the start: its scene, coordinates or states there, and the time."""
+        model = self.system
+        state = self.start_values.get("q0", self.start_values.get("x0"))
+        if state is None:
+            return Scene(), np.zeros(0), self.t0
+        return model.scene_with(model.parameter_vector(self.parameters)), np.asarray(state, dtype=float), self.t0
+
+    def _repr_html_(self) -> str:
+        """For a notebook: what it is, and how it looks at the start."""
+        model = self.system
+        start = {name: value for name, value in self.start_values.items() if value is not None}
+        table = html.listing(
+            {
+                "problem": self.name,
+                "model": f"{model.kind}, {len(model.coordinates)} coordinates: {html.some(model.coordinates, 8)}",
+                "usual run": f"{self.scheme}, h = {self.h:g}, t = {self.t0:g} to {self.t_end:g}",
+                "options": ", ".join(f"{name}={html.cell(value)}" for name, value in self.options.items()),
+                "start": "; ".join(
+                    f"{name} = {html.some([f'{x:.4g}' for x in np.ravel(value)], 8)}" for name, value in start.items()
+                ),
+            }
+        )
+        picture = svg(*self.pose)
+        return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> Problem:
         """The same with other parameters of the model; its exact solution, which knows nothing of them, is dropped."""

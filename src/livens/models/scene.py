@@ -166,8 +166,9 @@ class _Drawing:
     def __init__(self, look: Look) -> None:
         q, t = ca.SX.sym("q", len(look.index)), ca.SX.sym("t")
         where = f" of '{look.name}'" if look.name else ""
-        read = Reader({"q": m.symbols(q), "t": t, "k": Namespace(dict(look.k))}, where, must="return")
-        shapes = listed(read.value("look", look.function, "qtk"), where)
+        own = m.symbols(q)
+        read = Reader({"q": own, "x": own, "t": t, "k": Namespace(dict(look.k))}, where, must="return")
+        shapes = listed(read.value("look", look.function, "qxtk"), where)
         self.planar = all(len(point) == 2 for shape in shapes for point in shape.points)
         scalars: list[Any] = []
 

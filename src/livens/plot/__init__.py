@@ -38,6 +38,7 @@ from livens.plot.findings import band, eigenvalues, exponents, fit
 from livens.plot.mechanism import has_mechanism, snapshots
 from livens.plot.motion import algebraic, coordinates, has_plane, motion, multipliers, phase_portrait
 from livens.plot.paths import has_paths, trajectory
+from livens.plot.within import within
 from livens.plot.work import newton, step_sizes
 from livens.results.result import Result
 
@@ -106,68 +107,82 @@ PICTURES = {
 
 
 class Plots:
-    """The pictures of one run. With `path`, a picture goes to that file: png, pdf or svg by its suffix."""
+    """The pictures of one run. With `path`, a picture goes to that file: png, pdf or svg by its suffix.
+
+    With `ax`, it is drawn into axes of yours; several panels, and those in space, then stand within these axes.
+    """
 
     def __init__(self, result: Result) -> None:
         self._result = result
 
-    def energy(self, path: str | Path | None = None) -> Figure:
+    def energy(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Kinetic and potential energy, and the conserved one."""
-        return self._drawn(energy, path)
+        return self._drawn(energy, path, ax)
 
-    def balance(self, path: str | Path | None = None) -> Figure:
+    def balance(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Energy stored, supplied and dissipated since the start, and by how much they disagree."""
-        return self._drawn(balance, path)
+        return self._drawn(balance, path, ax)
 
-    def energy_increments(self, path: str | Path | None = None) -> Figure:
+    def energy_increments(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Relative change of energy from step to step, with a band that marks round-off."""
-        return self._drawn(energy_increments, path)
+        return self._drawn(energy_increments, path, ax)
 
-    def constraints(self, path: str | Path | None = None) -> Figure:
+    def constraints(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """The largest violation of the constraints, of positions and of velocities."""
-        return self._drawn(constraints, path)
+        return self._drawn(constraints, path, ax)
 
-    def momenta(self, path: str | Path | None = None) -> Figure:
+    def momenta(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """How far momenta and other invariants are from their initial values."""
-        return self._drawn(momenta, path)
+        return self._drawn(momenta, path, ax)
 
-    def multipliers(self, path: str | Path | None = None) -> Figure:
+    def multipliers(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """The Lagrange multipliers, at most the eight largest."""
-        return self._drawn(multipliers, path)
+        return self._drawn(multipliers, path, ax)
 
-    def coordinates(self, chosen: str | Sequence[str] | None = None, path: str | Path | None = None) -> Figure:
+    def coordinates(
+        self, chosen: str | Sequence[str] | None = None, path: str | Path | None = None, *, ax: Any = None
+    ) -> Figure:
         """The chosen coordinates or states against time; without a choice all of them, or eight of many."""
-        return self._drawn(coordinates, path, chosen)
+        return self._drawn(coordinates, path, ax, chosen)
 
-    def algebraic(self, path: str | Path | None = None) -> Figure:
+    def algebraic(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """The algebraic variables of a model of first order, at most the eight largest."""
-        return self._drawn(algebraic, path)
+        return self._drawn(algebraic, path, ax)
 
     def phase_portrait(
-        self, coordinate: str | None = None, path: str | Path | None = None, against: str | None = None
+        self,
+        coordinate: str | None = None,
+        path: str | Path | None = None,
+        against: str | None = None,
+        *,
+        ax: Any = None,
     ) -> Figure:
         """A coordinate against its velocity or momentum, a state against another one."""
-        return self._drawn(phase_portrait, path, coordinate, against)
+        return self._drawn(phase_portrait, path, ax, coordinate, against)
 
-    def newton(self, path: str | Path | None = None) -> Figure:
+    def newton(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Newton corrections and step sizes."""
-        return self._drawn(newton, path)
+        return self._drawn(newton, path, ax)
 
-    def step_sizes(self, path: str | Path | None = None) -> Figure:
+    def step_sizes(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """The sizes of steps that differ, on a logarithmic axis."""
-        return self._drawn(step_sizes, path)
+        return self._drawn(step_sizes, path, ax)
 
-    def trajectory(self, path: str | Path | None = None) -> Figure:
+    def trajectory(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """The paths of points in the plane or in space; of three states, the orbit."""
-        return self._drawn(trajectory, path)
+        return self._drawn(trajectory, path, ax)
 
-    def snapshots(self, times: Sequence[float] | None = None, path: str | Path | None = None) -> Figure:
+    def snapshots(
+        self, times: Sequence[float] | None = None, path: str | Path | None = None, *, ax: Any = None
+    ) -> Figure:
         """The mechanism at several instants, as its scene says."""
-        return self._drawn(snapshots, path, times)
+        return self._drawn(snapshots, path, ax, times)
 
-    def _drawn(self, draw: Callable[..., Figure], path: str | Path | None, *options: Any) -> Figure:
-        with style.windows(path is None):
+    def _drawn(self, draw: Callable[..., Figure], path: str | Path | None, ax: Any, *options: Any) -> Figure:
+        with style.windows(path is None), within(ax):
             figure = draw(self._result, *options)
+        if ax is not None:
+            figure = ax.get_figure()
         if path is not None:
             style.save(figure, path)
         return figure

@@ -10,9 +10,9 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from livens.errors import InputError
+from livens.models.outlines import SURROUNDINGS, Outline, extent, outlines, reach
 from livens.plot.curves import few_ticks
 from livens.plot.motion import motion
-from livens.plot.outlines import SURROUNDINGS, Outline, extent, outlines, reach
 from livens.plot.space import azimuth, fill, room
 from livens.plot.style import (
     COLUMN,
@@ -45,7 +45,7 @@ def snapshots(result: Result, times: Sequence[float] | None = None, count: int =
         )
     scene = result.scene
     instants = _instants(result, count) if times is None else [int(np.abs(result.t - time).argmin()) for time in times]
-    pose = scene.at(result.q[instants], result.t[instants])
+    pose = scene.at(_state(result)[instants], result.t[instants])
     size = extent(scene, pose)
     drawn = [outlines(scene, pose, row, size) for row in range(len(instants))]
     labels = [f"$t$ = {result.t[i]:.2f} s" for i in instants]
@@ -100,16 +100,22 @@ def _part(axes: Any, outline: Outline, keep: slice, colour: Any, label: str) -> 
 def has_mechanism(result: Result) -> bool:
     """Whether there is more to draw than points: a shape that joins or fills something."""
     simple = ("sphere", *SURROUNDINGS)
-    return motion(result) == "q" and any(shape.kind not in simple for shape in result.scene.shapes)
+    return bool(motion(result)) and any(shape.kind not in simple for shape in result.scene.shapes)
+
+
+def _state(result: Result) -> np.ndarray:
+    """What the scene is a function of."""
+    return np.asarray(getattr(result, motion(result)))
 
 
 def _instants(result: Result, count: int) -> list[int]:
     """Rows at equal distances along the motion, until it first comes back near its beginning."""
-    away = np.linalg.norm(result.q - result.q[0], axis=1)
+    state = _state(result)
+    away = np.linalg.norm(state - state[0], axis=1)
     left = np.flatnonzero(away > 0.5 * away.max())
     back = left[0] + np.flatnonzero(away[left[0] :] < 0.05 * away.max()) if len(left) else left
     end = int(back[0]) + 1 if len(back) else len(away)
-    way = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(result.q[:end], axis=0), axis=1))]
+    way = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(state[:end], axis=0), axis=1))]
     # where the motion comes back, its beginning is not drawn twice
     marks = np.linspace(0, way[-1], count, endpoint=not len(back))
     return sorted({int(i) for i in np.searchsorted(way, marks).clip(0, end - 1)})

@@ -9,6 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from livens.plot.within import Within
+
 
 def room(axes: Any) -> np.ndarray:
     """Walls that do not outshine the paths, with few ticks. Returns the size that gives all axes equal units."""
@@ -28,6 +30,9 @@ def room(axes: Any) -> np.ndarray:
 
 def fill(figure: Figure, axes: Any, size: np.ndarray, top: float) -> None:
     """Let the room fill the figure up to `top`: matplotlib's own layouts cut off the labels of such axes."""
+    if isinstance(figure, Within):  # the room is what the user gave
+        axes.set_box_aspect(size)
+        return
     figure.set_layout_engine("none")
     corners = np.array(list(itertools.product(axes.get_xlim(), axes.get_ylim(), axes.get_zlim(), [1.0])))
     zoom, place = 0.8, np.zeros(2)

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 from livens.analysis.step_sizes import fictive
 from livens.errors import InputError, suggestion
+from livens.plot.within import given
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -108,6 +109,9 @@ def _display() -> bool:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of a size in inches. It needs no closing unless it belongs to pyplot."""
+    axes = given()
+    if axes is not None:
+        return axes
     if _windows.get():
         from matplotlib import pyplot
 

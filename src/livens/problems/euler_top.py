@@ -10,7 +10,7 @@ from scipy.special import ellipj, ellipk
 from livens.errors import InputError
 from livens.models.nambu import Nambu
 from livens.models.problem import Problem
-from livens.problems import problem
+from livens.problems import problem, sketches
 from livens.schemes.scaling import speed
 
 
@@ -30,6 +30,7 @@ def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.
         "x1 x2 x3",
         hamiltonians=dict(momentum=lambda x: x @ x / 2, kinetic_energy=kinetic),
         parameters=dict(I=inertia),
+        look=sketches.momentum,
     )
     start = np.array([0.0, np.cos(angle), np.sin(angle)])
     return Problem(

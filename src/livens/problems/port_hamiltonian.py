@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from livens.expressions.read import ModelFunction
 from livens.models.port_hamiltonian import examples
 from livens.models.port_hamiltonian.examples import Example
 from livens.models.problem import Problem
-from livens.problems import problem
+from livens.problems import problem, sketches
 from livens.problems.accurate import Reference
 from livens.problems.mass_spring_damper import mass_spring_damper
 
 
 def _problem(
-    name: str, example: Example, h: float, t_end: float, reference: Reference | None = None, scheme: str = "gauss-2"
+    name: str,
+    example: Example,
+    look: ModelFunction,
+    h: float,
+    t_end: float,
+    reference: Reference | None = None,
+    scheme: str = "gauss-2",
 ) -> Problem:
+    example.model.look = look
     start = {"x0": example.x0}
     return Problem(name, example.model, None, None, scheme, h, t_end, reference=reference, start=start)
 
@@ -36,7 +44,7 @@ def viscous_pendulum(
     the Hamiltonian: one motion, two power balances."""
     example = examples.pendulum("potential" if potential else "port", m, l, g, kappa, alpha)
     # with an even number of stages, multipliers of index 2 do not converge to the right ones
-    return _problem("viscous-pendulum", example, 0.01, 10.0, scheme="gauss-3")
+    return _problem("viscous-pendulum", example, sketches.pendulum, 0.01, 10.0, scheme="gauss-3")
 
 
 @problem(
@@ -61,7 +69,7 @@ def spring_chain(
         there = exact(t)
         return {"x": np.concatenate([there["q"], there["v"]])}
 
-    return _problem("spring-chain", example, 0.1, 60.0, reference if exact is not None else None)
+    return _problem("spring-chain", example, sketches.spring_chain, 0.1, 60.0, reference if exact is not None else None)
 
 
 @problem(
@@ -79,7 +87,7 @@ def rlc_circuit(
 ) -> Problem:
     """Inductance and resistance of the line, capacitors at its ends, resistances of generator and load; without charge
     the constant `voltage` is switched on."""
-    return _problem("rlc-circuit", examples.circuit(L, C, R_L, R_G, R_R, voltage), 0.005, 5.0)
+    return _problem("rlc-circuit", examples.circuit(L, C, R_L, R_G, R_R, voltage), sketches.circuit, 0.005, 5.0)
 
 
 @problem(
@@ -92,7 +100,7 @@ def motor_slider_crank(
 ) -> Problem:
     """The `constant` of the motor turns current into torque and speed into voltage; it starts at rest."""
     example = examples.motor_slider_crank(constant, voltage, L, R, friction)
-    return _problem("motor-slider-crank", example, 0.01, 10.0, scheme="gauss-3")
+    return _problem("motor-slider-crank", example, sketches.slider_crank, 0.01, 10.0, scheme="gauss-3")
 
 
 @problem(
@@ -102,4 +110,5 @@ def motor_slider_crank(
 )
 def loudspeaker(constant: float = 5.0, amplitude: float = 1.0, frequency: float = 50.0) -> Problem:
     """Starts at rest; the Hamiltonian is of fourth degree in the displacement."""
-    return _problem("loudspeaker", examples.loudspeaker(constant, amplitude, frequency), 2e-4, 0.2)
+    example = examples.loudspeaker(constant, amplitude, frequency)
+    return _problem("loudspeaker", example, sketches.loudspeaker, 2e-4, 0.2)

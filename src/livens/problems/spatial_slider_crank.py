@@ -17,11 +17,25 @@ def spatial_slider_crank_mechanism(speed: float = 6.0, g: float = 9.81) -> Multi
     along = (B - C) / 0.3
     points = dict(a=A, b=B)
     inertia = [1e-5, 1e-4, 1e-4]
+    # moments are those of the benchmark, not of bodies that look like this
     crank = mb.body(
-        "crank", mass=0.12, inertia=inertia, position=(A + B) / 2, rotation=axes_along((B - A) / 0.08), points=points
+        "crank",
+        mass=0.12,
+        inertia=inertia,
+        position=(A + B) / 2,
+        rotation=axes_along((B - A) / 0.08),
+        points=points,
+        shape=("rod", 0.08, 0.006),
     )
-    rod = mb.body("rod", mass=0.5, inertia=[4e-4, 4e-3, 4e-3], position=(B + C) / 2, rotation=axes_along(along))
-    slider = mb.body("slider", mass=2.0, inertia=[1e-4] * 3, position=C)
+    rod = mb.body(
+        "rod",
+        mass=0.5,
+        inertia=[4e-4, 4e-3, 4e-3],
+        position=(B + C) / 2,
+        rotation=axes_along(along),
+        shape=("rod", 0.3, 0.006),
+    )
+    slider = mb.body("slider", mass=2.0, inertia=[1e-4] * 3, position=C, shape=("box", 0.05, 0.03, 0.03))
     hinge = mb.revolute("hinge", mb.ground, crank, at=A, axis="x")
     mb.spherical("ball", crank, rod, at=B)
     # the axis of the slider is the direction it moves in, that of the rod is normal to it and to the rod

@@ -267,9 +267,9 @@ def _drawn(entry: Entry, folder: Path) -> Drawn:
 @contextmanager
 def _progress(title: str, total: int, show: bool | None) -> Iterator[Callable[[Entry], None]]:
     """A bar on stderr that says which figure is being made."""
-    import sys
+    from livens.run.progress import somebody_looks
 
-    if not (sys.stderr.isatty() if show is None else show):
+    if not (somebody_looks() if show is None else show):
         yield lambda entry: None
         return
     from rich.console import Console

@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 
 from livens.errors import InputError
+from livens.models import html
 from livens.results.record import Summary
 
 FORMAT = "livens-ensemble-1"
@@ -104,6 +105,21 @@ class Ensemble:
         scheme, h = self.facts.get("scheme"), self.facts.get("h")
         failed = f", {len(self.reasons)} failed" if self.reasons else ""
         return f"<livens ensemble of {len(self)} members, {scheme}, h = {h:g}{failed}>"
+
+    def _repr_html_(self) -> str:
+        varied = {name: values for name, values in self.parameters.items() if np.ptp(values, axis=0).any()}
+        return html.listing(
+            {
+                "ensemble": f"{len(self)} members, {len(self.reasons)} failed",
+                "problem": self.facts.get("problem"),
+                "scheme": f"{self.facts.get('scheme')}, h = {self.facts.get('h'):g}",
+                "time": f"{self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} instants",
+                "parameters that differ": ", ".join(
+                    f"{name} from {values.min():.4g} to {values.max():.4g}" for name, values in varied.items()
+                ),
+                "states": ", ".join(f"{name} {values.shape}" for name, values in self.arrays.items()),
+            }
+        )
 
     # -- on disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | Path, *, force: bool = False) -> Path:

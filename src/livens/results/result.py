@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -105,7 +105,7 @@ class Result:
             parameters: Mapping[str, Any] | None = None,
             h: Any = None,
         ) -> dict[str, np.ndarray]: ...
-        def view(self, *others: Result, frames: int | None = None) -> Film: ...
+        def view(self, *others: Result, frames: int | None = None, curves: str | Sequence[str] = ()) -> Film: ...
         def animate(self, path: str | Path, *others: Result, frames: int | None = None, **options: Any) -> Path: ...
 
     def __init__(
@@ -188,6 +188,13 @@ class Result:
         used = {"t"}.union(*(dims[name] for name in self.stored))
         labels = {axis: names for axis, names in labels.items() if axis in used}
         return xarray.Dataset(data, coords=labels, attrs=attributes(self.record))
+
+    def to_pandas(self, names: str | Sequence[str] | None = None) -> Any:
+        """Quantities over time as a pandas DataFrame: ``run.to_pandas(["x", "hinge.angle"])``; all coordinates if not
+        said otherwise."""
+        from livens.results.tables import frame
+
+        return frame(self, names)
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the run to an HDF5 file; an existing file is only replaced with ``force=True``."""

@@ -1,4 +1,4 @@
-"""A progress bar that appears when a run takes longer than two seconds, on a terminal only."""
+"""A progress bar that appears when a run takes longer than two seconds, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import time
 from typing import Any
 
 _PATIENCE = 2.0
+
+
+def somebody_looks() -> bool:
+    """Whether there is a terminal, or a notebook, whose kernel is the only thing that imports ipykernel."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 class Progress:
@@ -24,7 +29,7 @@ class Progress:
 
     def update(self, done: int) -> None:
         if self._show is None:
-            self._show = sys.stderr.isatty()
+            self._show = somebody_looks()
         now = time.monotonic()
         if not self._show or now - self._last < 0.1:
             return

@@ -53,6 +53,15 @@ class Row:
     members: tuple[Traits, ...] = dataclasses.field(repr=False, compare=False)
 
 
+def grouped(names: Sequence[str]) -> dict[str, list[str]]:
+    """Names of schemes by their groups, in the order in which lists show these."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(registry.get(name).traits.group, []).append(name)
+    place = {group: i for i, group in enumerate(GROUPS)}
+    return dict(sorted(found.items(), key=lambda entry: (place.get(entry[0], len(place)), entry[0])))
+
+
 def rows() -> list[Row]:
     """One row for every scheme and every family, by groups; in each the usual ones first."""
     together: dict[str, list[Traits]] = {}

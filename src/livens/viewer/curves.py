@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -105,8 +106,8 @@ def _panel(name: str, series: Any) -> list[dict[str, Any]]:
 
 def _liveliest(curves: Mapping[str, np.ndarray], count: int) -> list[tuple[str, np.ndarray]]:
     """At most so many of some curves, without those that do not change at all."""
-    changing = [(name, y) for name, y in curves.items() if np.ptp(y) > 1e-9 * max(1e-300, float(np.abs(y).max()))]
-    return changing[:count]
+    changing = ((name, y) for name, y in curves.items() if np.ptp(y) > 1e-9 * max(1e-300, float(np.abs(y).max())))
+    return list(itertools.islice(changing, count))
 
 
 def _observed(few: Result, name: str) -> np.ndarray | None:

@@ -11,7 +11,7 @@ from livens.analysis.joint_forces import JointForce, joint_forces
 from livens.errors import InputError
 from livens.models.scene import Drawn, Pose, Scene
 from livens.viewer.curves import curves_of, offered
-from livens.viewer.frames import Tracks, chosen_rows, part, text
+from livens.viewer.frames import Tracks, chosen_rows, part, text, where
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -26,10 +26,11 @@ _BACKGROUND = ("path",)
 
 def check_scene(result: Result) -> Scene:
     """The scene of a run, if there is anything to see."""
-    scene = result.scene if "q" in result.stored else Scene()
+    scene = scene_or_nothing(result)
     if not scene:
         name = result.facts.problem or "the model"
-        why = "the run did not store its coordinates q" if "q" not in result.stored else f"{name} has no geometry"
+        stored = {"q", "x"} & set(result.stored)
+        why = f"{name} has no geometry" if stored else "the run did not store its coordinates q"
         if "x" in result.stored:
             why = f"{name} is a model of states, which has no geometry"
         raise InputError(f"there is nothing to view: {why}. Give a model a look, see livens.shapes; plots need none")
@@ -38,7 +39,7 @@ def check_scene(result: Result) -> Scene:
 
 def scene_or_nothing(result: Result) -> Scene:
     """The scene of a run, which is empty where there is no geometry."""
-    return result.scene if "q" in result.stored else Scene()
+    return result.scene if {"q", "x"} & set(result.stored) else Scene()
 
 
 def run_data(
@@ -59,7 +60,7 @@ def run_data(
     forces = joint_forces(few, scene) if scene else []
     low, high, size, fastest = -np.ones(3), np.ones(3), 1.0, 1.0
     if scene:
-        pose = scene.at(few.q, few.t)
+        pose = scene.at(where(few), few.t)
         velocities, fastest = _velocities(few, scene, pose)
         for shape in scene.shapes:
             entry = _shape(shape, pose, tracks)
@@ -146,7 +147,7 @@ def _velocities(few: Result, scene: Scene, pose: Pose) -> tuple[dict[int, np.nda
     Of many bodies no velocities are sent: the page takes differences from frame to frame.
     """
     traced = scene.traced
-    if "v" not in few.stored or len(traced) > _MOST_ARROWS:
+    if not {"q", "v"} <= set(few.stored) or len(traced) > _MOST_ARROWS:
         apart = np.diff(few.t)[:, None] if len(few.t) > 1 else np.ones((1, 1))
         rough = [float(np.linalg.norm(np.diff(pose.traced(s), axis=0) / apart, axis=1).max()) for s in traced[:20]]
         return {}, max(rough, default=1.0) or 1.0

@@ -53,8 +53,10 @@ class Tracks:
     def add(self, numbers: Any) -> int:
         """The number of a track; equal tracks are one."""
         full = np.broadcast_to(np.asarray(numbers, dtype=float), self._frames)
-        full = np.where(np.isfinite(full), full, 0.0)
         low, high = float(full.min()), float(full.max())
+        if not (np.isfinite(low) and np.isfinite(high)):
+            full = np.where(np.isfinite(full), full, 0.0)
+            low, high = float(full.min()), float(full.max())
         key = full.tobytes() if low != high else np.float64(low).tobytes()
         if key in self._known:
             return self._known[key]
@@ -77,11 +79,17 @@ def text(numbers: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode()
 
 
+def where(result: Result) -> np.ndarray:
+    """What the scene of a run is a function of: its coordinates, or the states of a model of these."""
+    return np.asarray(result.q if "q" in result.stored else result.x)
+
+
 def part(result: Result, rows: np.ndarray) -> Result:
     """A run with some of its rows only; multipliers, which belong to steps, are brought to the rows before."""
-    arrays = {name: np.asarray(getattr(result, name))[rows] for name in result.stored if name != "multipliers"}
+    chosen = slice(None) if len(rows) == len(result.t) else rows  # all of a long run are not copied
+    arrays = {name: np.asarray(getattr(result, name))[chosen] for name in result.stored if name != "multipliers"}
     if "multipliers" in result.stored:
-        arrays["multipliers"] = at_nodes(result, np.asarray(result.multipliers).T).T[rows]
+        arrays["multipliers"] = at_nodes(result, np.asarray(result.multipliers).T).T[chosen]
     record = copy.copy(result.record)
     record.facts = copy.copy(result.facts)
     record.facts.every = max(2, result.facts.every)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.outlines import extent
 from livens.models.scene import Drawn, Pose
-from livens.plot.outlines import extent
 from livens.plot.style import PALETTE
 from livens.viewer.data import check_scene, continuous
-from livens.viewer.frames import chosen_rows, part
+from livens.viewer.frames import chosen_rows, part, where
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -56,7 +57,7 @@ def glb(result: Result, frames: int) -> bytes:
         raise InputError("a glb needs the extra 'animation': pip install 'livens[animation]'") from None
     scene = check_scene(result)
     few = part(result, chosen_rows(np.asarray(result.t), 1, frames))
-    pose = scene.at(few.q, few.t)
+    pose = scene.at(where(few), few.t)
     size = extent(scene, pose)
     units = {
         "segment": creation.cylinder(radius=0.5, height=1.0, sections=24),
@@ -86,21 +87,25 @@ def glb(result: Result, frames: int) -> bytes:
     channels: list[dict[str, Any]] = []
     traced = scene.traced
     for shape in scene.shapes:
-        placed = _placed(shape, pose, size)
-        if placed is None:
-            continue
-        unit, ways = placed
-        position, normal, index = geometry[unit]
         material = traced.index(shape) % 6 if shape in traced else 6
-        primitive = {"attributes": {"POSITION": position, "NORMAL": normal}, "indices": index, "material": material}
-        meshes.append({"primitives": [primitive]})
-        node: dict[str, Any] = {"name": shape.name or shape.kind, "mesh": len(meshes) - 1}
-        for way, values in ways.items():
-            node[way] = values[0].tolist()
-            if len(values) > 1 and np.ptp(values, axis=0).any():
-                samplers.append({"input": times, "output": binary.add(values), "interpolation": "LINEAR"})
-                channels.append({"sampler": len(samplers) - 1, "target": {"node": len(nodes), "path": way}})
-        nodes.append(node)
+        for unit, ways in _pieces(shape, pose, size):
+            if isinstance(unit, str):
+                position, normal, index = geometry[unit]
+            else:  # a solid of its own
+                position, normal, index = (
+                    binary.add(unit.vertices),
+                    binary.add(unit.normals),
+                    binary.add(unit.faces, _UINT),
+                )
+            primitive = {"attributes": {"POSITION": position, "NORMAL": normal}, "indices": index, "material": material}
+            meshes.append({"primitives": [primitive]})
+            node: dict[str, Any] = {"name": shape.name or shape.kind, "mesh": len(meshes) - 1}
+            for way, values in ways.items():
+                node[way] = values[0].tolist()
+                if len(values) > 1 and np.ptp(values, axis=0).any():
+                    samplers.append({"input": times, "output": binary.add(values), "interpolation": "LINEAR"})
+                    channels.append({"sampler": len(samplers) - 1, "target": {"node": len(nodes), "path": way}})
+            nodes.append(node)
     # glTF has y upwards; a scene in space has z upwards
     root: dict[str, Any] = {"name": "livens", "children": list(range(len(nodes)))}
     if scene.dimension == 3:
@@ -126,33 +131,86 @@ def _colour(name: str) -> list[float]:
     return [*((int(name[i : i + 2], 16) / 255) ** 2.2 for i in (1, 3, 5)), 1.0]
 
 
-def _placed(shape: Drawn, pose: Pose, size: float) -> tuple[str, dict[str, np.ndarray]] | None:
-    """The unit shape, and where it is, how it is turned and how large it is in every frame."""
+Ways = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class _Solid:
+    """Triangles of their own, seen from both sides."""
+
+    vertices: np.ndarray
+    normals: np.ndarray
+    faces: np.ndarray
+
+
+def _pieces(shape: Drawn, pose: Pose, size: float) -> list[tuple[str | _Solid, Ways]]:
+    """What a shape is made of: unit shapes, and where they are, how they are turned and how large in every frame."""
     points, frames = pose.points(shape), pose.frames(shape)
-    if shape.kind in ("rod", "cylinder", "spring", "damper", "cone"):
-        a, b = points[:, 0], points[:, -1]
-        if shape.kind == "cone":  # the unit cone stands on its base in the origin
-            a, b = b, a
-        width = pose.size(shape, "width", 0.022 * size)
-        if shape.kind in ("cylinder", "cone"):
-            width = pose.size(shape, "radius", 0.02 * size) * (2 if shape.kind == "cylinder" else 1)
-        length = np.linalg.norm(b - a, axis=1)
-        turns = np.array([_from_z(line) for line in b - a])
-        scale = np.column_stack([np.full(len(a), width), np.full(len(a), width), np.maximum(length, 1e-9 * size)])
-        unit, where = ("cone", a) if shape.kind == "cone" else ("segment", (a + b) / 2)
-        return unit, {"translation": where, "rotation": _last(turns), "scale": scale}
     turns = continuous(frames) if frames is not None else np.tile([1.0, 0, 0, 0], (len(points), 1))
+    if shape.kind in ("rod", "cylinder", "spring", "damper"):
+        width = pose.size(shape, "width", 0.022 * size)
+        if shape.kind == "cylinder":
+            width = 2 * pose.size(shape, "radius", 0.02 * size)
+        return [("segment", _between(points[:, 0], points[:, -1], width, size))]
+    if shape.kind == "cone":  # the unit cone stands on its base in the origin
+        ways = _between(points[:, 1], points[:, 0], pose.size(shape, "radius", 0.02 * size), size)
+        return [("cone", ways | {"translation": points[:, 1]})]
+    if shape.kind in ("cable", "path"):
+        thin = 0.004 * size
+        return [("segment", _between(points[:, i], points[:, i + 1], thin, size)) for i in range(points.shape[1] - 1)]
+    if shape.kind == "axes":
+        length = pose.size(shape, "size", 0.12 * size)
+        axes = np.eye(3)[None] if frames is None else frames
+        ends = [points[:, 0] + length * axes[:, :, i] for i in range(3)]
+        return [("segment", _between(points[:, 0], end, 0.06 * length, size)) for end in ends]
+    if shape.kind == "polygon":
+        return [_plate(points)] if points.shape[1] > 2 else []
     if shape.kind == "box":
         sides = [pose.size(shape, name, 0.02 * size) for name in ("length", "width", "depth")]
         unit, scale = "box", np.tile(sides, (len(points), 1))
-    elif shape.kind in ("sphere", "ring"):
-        unit = "ball" if shape.kind == "sphere" else "ring"
-        scale = np.full((len(points), 3), pose.size(shape, "radius", 0.03 * size))
-    elif shape.kind == "ground":
-        unit, scale = "ball", np.full((len(points), 3), 0.015 * size)
-    else:  # lines and plates have no unit shape
-        return None
-    return unit, {"translation": points[:, 0], "rotation": _last(turns), "scale": scale}
+    elif shape.kind == "ground" and "size" in shape.sizes:
+        side = pose.size(shape, "size", size)
+        unit, scale = "box", np.tile([side, side, 1e-3 * side], (len(points), 1))
+    else:
+        unit = "ring" if shape.kind == "ring" else "ball"
+        radius = 0.015 * size if shape.kind == "ground" else pose.size(shape, "radius", 0.03 * size)
+        scale = np.full((len(points), 3), radius)
+    return [(unit, {"translation": points[:, 0], "rotation": _last(turns), "scale": scale})]
+
+
+def _between(a: np.ndarray, b: np.ndarray, width: float, size: float) -> Ways:
+    """The way of a unit shape along z, from one point to another."""
+    length = np.linalg.norm(b - a, axis=1)
+    turns = np.array([_from_z(line) for line in b - a])
+    scale = np.column_stack([np.full(len(a), width), np.full(len(a), width), np.maximum(length, 1e-9 * size)])
+    return {"translation": (a + b) / 2, "rotation": _last(turns), "scale": scale}
+
+
+def _plate(points: np.ndarray) -> tuple[_Solid, Ways]:
+    """A flat plate as a solid that moves with its first three corners."""
+    frames = np.array([_corner(corners) for corners in points])
+    flat = (points[0] - points[0, 0]) @ frames[0]
+    count = len(flat)
+    fan = np.array([[0, i, i + 1] for i in range(1, count - 1)])
+    normals = np.concatenate([np.tile([0.0, 0, 1], (count, 1)), np.tile([0.0, 0, -1], (count, 1))])
+    faces = np.concatenate([fan.ravel(), fan[:, ::-1].ravel() + count])
+    solid = _Solid(np.concatenate([flat, flat]), normals, faces)
+    return solid, {
+        "translation": points[:, 0],
+        "rotation": _last(continuous(frames)),
+        "scale": np.ones((len(points), 3)),
+    }
+
+
+def _corner(corners: np.ndarray) -> np.ndarray:
+    """The axes of a plate at its first corner: along its first side, within it, across it."""
+    along, other = corners[1] - corners[0], corners[2] - corners[0]
+    along = along / (np.linalg.norm(along) or 1.0)
+    across = np.cross(along, other)
+    if not np.linalg.norm(across) > 0:
+        return np.eye(3)
+    across = across / np.linalg.norm(across)
+    return np.column_stack([along, np.cross(across, along), across])
 
 
 def _from_z(line: np.ndarray) -> np.ndarray:

@@ -11,10 +11,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from livens.errors import InputError
-from livens.plot.outlines import SURROUNDINGS, Outline, extent, outlines, reach
+from livens.models.outlines import SURROUNDINGS, Outline, extent, outlines, reach
 from livens.plot.style import PALETTE, house_style, new_figure, save
 from livens.viewer.data import check_scene
-from livens.viewer.frames import chosen_rows, part
+from livens.viewer.frames import chosen_rows, part, where
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -26,7 +26,7 @@ class _Painter:
     def __init__(self, result: Result, frames: int) -> None:
         self.scene = check_scene(result)
         self.few = part(result, chosen_rows(np.asarray(result.t), 1, frames))
-        pose = self.scene.at(self.few.q, self.few.t)
+        pose = self.scene.at(where(self.few), self.few.t)
         size = extent(self.scene, pose)
         self.drawn = [outlines(self.scene, pose, row, size) for row in range(len(self.few.t))]
         every = reach(self.drawn)

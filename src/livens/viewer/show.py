@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import html
+import importlib.util
 import os
 import sys
 import tempfile
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from livens.errors import InputError
 from livens.viewer.export import write
 from livens.viewer.page import page
 
@@ -17,11 +21,60 @@ if TYPE_CHECKING:
     from livens.results.result import Result
 
 
+#: What a widget does in the browser: the page in a frame, whose time is that of the widget.
+_WIDGET = """
+export function render({ model, el }) {
+  const frame = document.createElement("iframe");
+  frame.style = "width:100%;height:560px;border:1px solid #ccc";
+  frame.srcdoc = model.get("page");
+  const film = () => frame.contentWindow && frame.contentWindow.livens;
+  frame.addEventListener("load", () => {
+    if (model.get("time") !== null) { film().play(false); film().seek(model.get("time")); }
+    frame.contentDocument.getElementById("scrub").addEventListener("input", () => {
+      model.set("time", film().time()); model.save_changes();
+    });
+  });
+  const follow = () => {
+    if (film() && film().time() !== model.get("time")) { film().play(false); film().seek(model.get("time")); }
+  };
+  model.on("change:time", follow);
+  el.append(frame);
+  return () => model.off("change:time", follow);
+}
+"""
+
+
 class Film:
-    """A page that was written, which a notebook shows where it stands."""
+    """A page that was written, which a notebook shows where it stands.
+
+    Where anywidget is installed, `widget` is the film as a widget: ``film.widget.time = 0.5`` goes to that time, and it
+    is where a reader has dragged the bar to. A page in a frame is shown otherwise.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    @functools.cached_property
+    def widget(self) -> Any:
+        """The film as a widget; needs the extra `notebook`."""
+        try:
+            import anywidget
+            import traitlets
+        except ImportError:
+            raise InputError("a widget needs the extra 'notebook': pip install 'livens[notebook]'") from None
+
+        class FilmWidget(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is not there for everybody
+            _esm = _WIDGET
+            page = traitlets.Unicode().tag(sync=True)
+            time = traitlets.Float(None, allow_none=True).tag(sync=True)
+
+        return FilmWidget(page=self.path.read_text(encoding="utf-8"))
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """A widget where there can be one; the frame is for notebooks that are read later, without a kernel."""
+        if _notebook() and importlib.util.find_spec("anywidget") is not None:
+            return self.widget._repr_mimebundle_(**options)
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _repr_html_(self) -> str:
         source = html.escape(self.path.read_text(encoding="utf-8"), quote=True)
@@ -32,12 +85,13 @@ class Film:
         return f"<livens film: {self.path}>"
 
 
-def view(run: Result, *others: Result, frames: int | None = None) -> Film:
+def view(run: Result, *others: Result, frames: int | None = None, curves: str | Sequence[str] = ()) -> Film:
     """Show the run in the browser, or in the notebook; with other runs, all of them at once.
 
+    `curves` are names of what is plotted first, such as ``"hinge.angle"``.
     The page is a file in the folder for temporary files: `animate` writes one that stays.
     """
-    text = page([run, *others], frames=frames)
+    text = page([run, *others], frames=frames, curves=curves)
     folder = Path(tempfile.mkdtemp(prefix="livens-"))
     film = Film(write(folder / f"{run.facts.problem or 'run'}.html", text))
     if _screen():
@@ -45,8 +99,12 @@ def view(run: Result, *others: Result, frames: int | None = None) -> Film:
     return film
 
 
+def _notebook() -> bool:
+    return "ipykernel" in sys.modules
+
+
 def _screen() -> bool:
     """Whether there is a browser to open: a notebook shows the page itself."""
-    if "ipykernel" in sys.modules:
+    if _notebook():
         return False
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -88,3 +88,15 @@ def test_list(tmp_path):
     assert facts == {"schemes": [json.loads(json.dumps(lv.schemes.get("livens-em").traits.as_object()))]}
     done = livens("list", "schemes", "ggl-em", cwd=tmp_path)
     assert done.stdout.startswith("ggl-em\n") and "a constant mass matrix; a regular mass matrix" in done.stdout
+
+
+def test_show(tmp_path):
+    done = livens("show", "double-four-bar", cwd=tmp_path)  # no terminal, so no picture
+    assert done.returncode == 0 and done.stdout.startswith("double-four-bar\n") and "speed=1" in done.stdout
+    assert "Runge-Kutta methods\n            lobatto-iiic-2" in done.stdout
+    drawn = livens("show", "double-four-bar", "--picture", cwd=tmp_path).stdout
+    assert drawn.endswith(done.stdout) and "\u28c0\u28c0\u28c0" in drawn.splitlines()[0]
+    assert livens("show", "rlc-circuit", "--picture", cwd=tmp_path).stdout.startswith("rlc-circuit\n")
+    assert livens("show", "gauss-2", cwd=tmp_path).stdout.startswith("gauss-2\n")
+    done = livens("show", "double-four-bat", cwd=tmp_path)
+    assert done.returncode == 2 and "did you mean 'double-four-bar'?" in done.stderr

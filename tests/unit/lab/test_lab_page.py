@@ -130,7 +130,7 @@ def test_models_without_geometry_show_their_curves(page):
 
 def test_the_gallery_moves(page, lab):
     page.goto(f"{lab.address}/gallery")
-    wait(page, ready="true")
+    wait(page, ready="true", complete="true")
     assert page.locator(".card").count() == len(lv.problems.all())
     pictures = page.evaluate(
         "gallery.moving.map(f => [0, 0.3].map(part => { f.draw(part); return f.canvas.toDataURL(); }))"

@@ -1,6 +1,7 @@
 """Films as files: what they hold is what the run holds, and what cannot be written is said in a sentence."""
 
 import base64
+import itertools
 import json
 import re
 import struct
@@ -133,6 +134,76 @@ def test_glb(linkage, tmp_path):
     assert np.allclose(loaded.bounds[:, 0], [0, 2], atol=0.1)  # upright at the start: from the first bar to the last
 
 
+def nodes(path):
+    """The nodes of a model by name, and where its animation brings them in the last frame."""
+    whole = path.read_bytes()
+    length = struct.unpack("<I", whole[12:16])[0]
+    found, binary = json.loads(whole[20 : 20 + length]), whole[28 + length :]
+
+    def values(number):
+        accessor = found["accessors"][number]
+        view, width = (
+            found["bufferViews"][accessor["bufferView"]],
+            {"SCALAR": 1, "VEC3": 3, "VEC4": 4}[accessor["type"]],
+        )
+        numbers = np.frombuffer(binary, "<f4", accessor["count"] * width, view["byteOffset"])
+        return numbers.reshape(-1, width)
+
+    last = {i: dict(node) for i, node in enumerate(found["nodes"])}
+    for channel in found.get("animations", [{}])[0].get("channels", []):
+        sampler = found["animations"][0]["samplers"][channel["sampler"]]
+        last[channel["target"]["node"]][channel["target"]["path"]] = values(sampler["output"])[-1].tolist()
+    return found, last
+
+
+def test_every_shape_is_in_a_glb(tmp_path):
+    """Opened by trimesh: plates, lines and axes too, where the run has them."""
+    trimesh = pytest.importorskip("trimesh")
+
+    def look(q):
+        d = q - [0.0, 2.0, 0.0]
+        return [
+            shapes.polygon([q, q + [1, 0, 0], q + [1, 1, 0], q + [0, 1, 0]], name="plate"),
+            shapes.cable([[0, 0, 0], d, q], name="cable"),
+            shapes.axes(q, name="axes"),
+            shapes.ground([0, 0, -1], 3.0, name="floor"),
+            shapes.ring(q, 0.2, name="ring"),
+            shapes.path([[0, 0, 0], [1, 0, 0]], name="road"),
+        ]
+
+    system = lv.System("x y z", kinetic=lambda v: v @ v / 2, potential=lambda q: q[2], look=look)
+    run = lv.simulate(system, q0=[0, 0, 0], v0=[1, 2, 3], h=0.1, t_end=1.0)
+    path = run.animate(tmp_path / "all.glb", frames=5)
+    found, last = nodes(path)
+    names = [node["name"] for node in found["nodes"]]
+    assert [names.count(name) for name in ("plate", "cable", "axes", "floor", "ring", "road")] == [1, 2, 3, 1, 1, 1]
+    assert np.allclose(last[names.index("plate")]["translation"], run.q[-1], atol=1e-6)
+    ends = [last[i] for i, name in enumerate(names) if name == "cable"]
+    assert np.allclose(ends[1]["translation"], run.q[-1] - [0, 1, 0], atol=1e-6)
+    scene = trimesh.load(path)
+    plate = scene.geometry[next(name for name in scene.geometry if len(scene.geometry[name].faces) == 4)]
+    assert plate.area == pytest.approx(2.0)  # both sides
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # of imageio-ffmpeg's reader
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_film_has_the_frames_it_is_asked_for(linkage, tmp_path):
+    """Read back by other programs: ffmpeg for mp4, Pillow for gif and png."""
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    from PIL import Image
+
+    reader = imageio_ffmpeg.read_frames(linkage.animate(tmp_path / "run.mp4", frames=6, fps=10))
+    facts = next(reader)
+    pictures = [np.frombuffer(frame, np.uint8) for frame in reader]
+    assert facts["fps"] == 10 and facts["codec"] == "h264" and len(pictures) == 6
+    assert all(np.abs(one.astype(int) - other).max() > 50 for one, other in itertools.pairwise(pictures))
+    with Image.open(linkage.animate(tmp_path / "run.gif", frames=5, fps=10)) as film:
+        assert film.n_frames == 5 and film.info["duration"] == 100
+    with Image.open(linkage.animate(tmp_path / "run.png", frames=3)) as strip:
+        assert strip.width > 2 * strip.height
+        strip.verify()
+
+
 def test_several_runs_in_one_page(linkage, tmp_path):
     other = lv.simulate(lv.problems.load("double-four-bar"), h=2e-2, t_end=2.0, scheme="livens-midpoint")
     text = linkage.animate(tmp_path / "both.html", other).read_text()
@@ -150,14 +221,31 @@ def test_view_writes_a_page(linkage, monkeypatch):
     assert film._repr_html_().startswith("<iframe srcdoc=")
 
 
-@pytest.mark.parametrize(
-    ("problem", "words"),
-    [("euler-top", "is a model of states, which has no geometry"), ("rlc-circuit", "there is nothing to view")],
-)
-def test_models_without_geometry_say_so(problem, words, tmp_path):
-    run = lv.simulate(lv.problems.load(problem), t_end=0.5, h=0.1)
-    with pytest.raises(lv.InputError, match=words):
-        run.animate(tmp_path / "run.html")
+def test_models_without_geometry_say_so(tmp_path):
+    states = lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]])
+    with pytest.raises(lv.InputError, match="is a model of states, which has no geometry"):
+        lv.simulate(states, x0=[1, 0], t_end=0.5, h=0.1, scheme="gauss-2").animate(tmp_path / "run.html")
+    bare = lv.System("a", kinetic=lambda v: v[0] ** 2, potential=lambda q: q[0] ** 2)
+    with pytest.raises(lv.InputError, match="there is nothing to view"):
+        lv.simulate(bare, q0=[1], v0=[0], t_end=0.5, h=0.1).animate(tmp_path / "run.html")
+
+
+def test_a_model_of_states_may_have_a_look(tmp_path):
+    states = lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]], look=lambda x: shapes.sphere([x[0], 0.0], name="ball"))
+    run = lv.simulate(states, x0=[1, 0], t_end=0.5, h=0.1, scheme="gauss-2")
+    (found,) = content(run.animate(tmp_path / "run.html").read_text())["runs"]
+    assert found["shapes"][0]["name"] == "ball" and found["dimension"] == 2
+    assert run.plot.trajectory() is not None
+
+
+@pytest.mark.parametrize("entry", lv.problems.all(), ids=lambda entry: entry.name)
+def test_every_ready_problem_can_be_seen(entry):
+    """It has shapes, of which some move or turn, and no place is nowhere."""
+    scene, state, t = lv.problems.load(entry.name).pose
+    pose = scene.at(np.atleast_2d(state), np.array([t]))
+    used = [i for shape in scene.shapes for i in (*itertools.chain(*shape.points), *shape.frame)]
+    assert any(isinstance(scene.tape[i], list) for i in used)
+    assert all(np.isfinite(pose.points(shape)).all() for shape in scene.shapes)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import livens as lv
 from browsing import browser as chromium
 from browsing import needs_browser, wait, watched
 from livens.analysis.joint_forces import joint_forces
+from livens.viewer import show
 from livens.viewer.frames import chosen_rows, part
 
 pytestmark = needs_browser
@@ -220,3 +221,31 @@ def test_many_bodies_are_instances(shown):
     page = shown(lv.simulate(problem, t_end=0.05), frames=10)
     assert page.evaluate("livens.runs[0].shapes.length") == 21 + 20 + 21
     assert page.evaluate("livens.renderer.info.render.calls") < 20
+
+
+def test_the_widget_and_the_film_share_their_time(shown, linkage, browser, monkeypatch):
+    """With a model as notebooks have one."""
+    monkeypatch.setattr("livens.viewer.show._screen", lambda: False)
+    film = linkage.view(frames=20)
+    page = watched(browser.new_page())
+    page.goto("about:blank")
+    page.evaluate(
+        """async ([code, film]) => {
+            const values = { page: film, time: 0.5 }, told = [];
+            window.model = { get: (n) => values[n], set: (n, v) => { values[n] = v; }, save_changes: () => {},
+              on: (what, act) => told.push(act), off: () => {},
+              change: (t) => { values.time = t; told.forEach((act) => act()); } };
+            const module = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
+            module.render({ model: window.model, el: document.body });
+        }""",
+        [show._WIDGET, film.path.read_text()],
+    )
+    inside = "document.querySelector('iframe').contentWindow.livens"
+    page.wait_for_function(f"{inside} && {inside}.time() === 0.5")
+    page.evaluate("model.change(1.25)")
+    assert page.evaluate(f"{inside}.time()") == 1.25
+    frame = page.frames[1]
+    frame.evaluate("const s = document.getElementById('scrub'); s.value = 500; s.dispatchEvent(new Event('input'))")
+    assert page.evaluate("model.get('time')") == pytest.approx(1.0, abs=1e-3)
+    assert page.troubles == []
+    page.close()

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from livens.models import html
+
 #: Verdicts, the best first. The words stand in reports and in JSON.
 ROUND_OFF, RESOLVED, ORDER_NOT_SEEN, UNTIL, UNKNOWN, NOT_RESOLVED = (
     "round-off",
@@ -116,6 +118,9 @@ class Estimate:
                 "words": self.words(),
             },
         }
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.cell(self.words())}</p>"
 
     def __str__(self) -> str:
         return self.words()

@@ -13,6 +13,7 @@ from livens.analysis.study.steps import as_problem, chosen_schemes, end_time
 from livens.analysis.verdicts import Row, plain, rows
 from livens.errors import IntegrationError
 from livens.expressions.numbers import positive
+from livens.models import html
 from livens.models.problem import Problem
 from livens.results.result import Result
 from livens.run.progress import Progress
@@ -60,6 +61,20 @@ class Comparison:
             "t_end": self.t_end,
             "schemes": {entry.scheme: _entry_object(entry) for entry in self.entries},
         }
+
+    def _repr_html_(self) -> str:
+        quantities = list(dict.fromkeys(row.quantity for entry in self.entries for row in entry.report))
+        variables = list(dict.fromkeys(name for entry in self.entries for name in entry.errors))
+        rows = []
+        for entry in self.entries:
+            found, steps = {row.quantity: f"{row.deviation:.1e}" for row in entry.report}, _entry_object(entry)
+            errors = [f"{entry.errors[name]:.1e}" if name in entry.errors else "" for name in variables]
+            cost = "" if steps["us_per_step"] is None else f"{steps['us_per_step']:.2f}"
+            rows.append([entry.scheme, *(found.get(name) for name in quantities), *errors, cost, entry.failure])
+        heads = ["scheme", *quantities, *(f"error in {name}" for name in variables), "us per step", ""]
+        marked = [not entry.as_promised for entry in self.entries]
+        head = f"<p>{html.cell(self.problem)}, h = {self.h:g}, until t = {self.t_end:g}</p>"
+        return head + html.table(heads, rows, marked=marked)
 
 
 def _entry_object(entry: Entry) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from livens.analysis.study.reference import Reference, reference_at
 from livens.analysis.study.steps import ONLY_THE_END, as_problem, checked, chosen_schemes, end_time, usual_steps
 from livens.analysis.verdicts import plain
 from livens.errors import IntegrationError
+from livens.models import html
 from livens.models.problem import Problem
 from livens.run.progress import Progress
 from livens.run.simulate import simulate
@@ -63,6 +64,19 @@ class Convergence:
 
     def __getitem__(self, scheme: str) -> Curve:
         return next(curve for curve in self.curves if curve.scheme == scheme)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [curve.scheme, curve.promised, name, str(fit), *(f"{error:.1e}" for error in curve.errors(name))]
+            for curve in self.curves
+            for name, fit in curve.fits.items()
+        ]
+        steps = [f"h = {point.h:g}" for point in self.curves[0].points] if self.curves else []
+        head = (
+            f"<p>{html.cell(self.problem)}, errors at t = {self.t_end:g} against {html.cell(self.reference.words)}</p>"
+        )
+        marked = [not curve.as_promised for curve in self.curves for _ in curve.fits]
+        return head + html.table(["scheme", "promised", "of", "order", *steps], rows, marked=marked)
 
     def as_object(self) -> dict[str, Any]:
         """Plain data for JSON; what is not finite is None."""

@@ -22,6 +22,7 @@ from livens.analysis.round_off import round_off
 from livens.analysis.trend import Trend, line
 from livens.analysis.verdicts import plain
 from livens.errors import InputError
+from livens.models import html
 from livens.models.problem import Problem
 from livens.results.result import Result
 from livens.run.simulate import simulate
@@ -98,6 +99,9 @@ class ModifiedEnergy:
             "measured_order": self.measured_order,
         }
         return {name: plain(value) for name, value in found.items()}
+
+    def _repr_html_(self) -> str:
+        return html.listing(self.as_object())
 
     def __str__(self) -> str:
         order = f", as h^{self.measured_order:.2f}" if math.isfinite(self.measured_order) else ""

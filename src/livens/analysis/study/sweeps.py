@@ -17,11 +17,14 @@ from livens.analysis.study.member import RUN_OPTIONS, run_member
 from livens.analysis.study.table import write_table
 from livens.errors import InputError, suggestion
 from livens.expressions.numbers import whole_number
+from livens.models import html
 from livens.models.problem import Problem
 from livens.run.progress import Progress
 
 #: With one worker, this many runs are taken together at most: a progress bar and Ctrl-C wait for them.
 _TOGETHER = 512
+#: A notebook shows at most this many rows.
+_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,20 @@ class Sweep:
     def column(self, name: str) -> list[Any]:
         """One column of the table; None where a row has no such entry."""
         return [row.get(name) for row in self.rows]
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        from livens.results.tables import pandas
+
+        return pandas().DataFrame(list(self.rows))
+
+    def _repr_html_(self) -> str:
+        names = list(dict.fromkeys(name for row in self.rows for name in row))
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        shown = self.rows[:_SHOWN]
+        more = f"<p>and {len(self.rows) - _SHOWN} more</p>" if len(self.rows) > _SHOWN else ""
+        table = html.table(names, ([row.get(name) for name in names] for row in shown))
+        return f"<p>sweep of {html.cell(self.problem)}: {len(self.rows)} of {self.total} runs{failed}</p>{table}{more}"
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the table, as CSV or Parquet by the suffix of the file."""

@@ -24,7 +24,7 @@
       const frame = Math.floor(part * film.frames) % film.frames, side = Math.min(w, h * 4 / 3) / 255;
       const X = (i) => w / 2 + (points[i] - 127.5) * side, Y = (i) => h / 2 - (points[i + 1] - 127.5) * side;
       let at = frame * film.size;
-      for (const [kind, count, colour, radius] of film.lines) {
+      for (const [kind, count, colour] of film.lines) {
         g.strokeStyle = g.fillStyle = colour < 0 ? grey : PALETTE[colour % PALETTE.length];
         g.lineWidth = kind === "rod" ? 3 : 1.4;
         g.lineCap = g.lineJoin = "round";
@@ -32,7 +32,7 @@
         if (kind === "ground") {
           g.moveTo(X(at), Y(at)); g.lineTo(X(at) - 5, Y(at) + 8); g.lineTo(X(at) + 5, Y(at) + 8); g.fill();
         } else if (count === 1) {
-          g.arc(X(at), Y(at), Math.max(3, radius * side), 0, 7); g.fill();
+          g.arc(X(at), Y(at), 4, 0, 7); g.fill();
         } else {
           for (let i = 0; i < count; i++) { if (i) g.lineTo(X(at + 2 * i), Y(at + 2 * i)); else g.moveTo(X(at), Y(at)); }
           g.stroke();
@@ -41,7 +41,7 @@
       }
     }
   }
-  const moving = [];
+  const moving = [], missing = [];
   for (const { name, summary } of every) {
     const card = document.createElement("a"), canvas = document.createElement("canvas");
     const head = document.createElement("b"), words = document.createElement("span");
@@ -49,12 +49,13 @@
     head.textContent = name; words.textContent = summary;
     card.append(canvas, head, words);
     document.getElementById("cards").append(card);
-    if (films[name]) moving.push(new Thumbnail(canvas, films[name]));
+    if (films[name]) moving.push(new Thumbnail(canvas, films[name])); else missing.push({ name, canvas });
   }
   const watch = new IntersectionObserver((entries) => entries.forEach((entry) => {
     moving.find((film) => film.canvas === entry.target).seen = entry.isIntersecting;
   }));
-  moving.forEach((film) => { watch.observe(film.canvas); film.draw(0); });
+  const show = (film) => { watch.observe(film.canvas); film.draw(0); };
+  moving.forEach(show);
   window.gallery = { moving };
   document.documentElement.dataset.ready = "true";
   const begun = performance.now();
@@ -62,4 +63,12 @@
     for (const film of moving) if (film.seen) film.draw(((now - begun) / 1000 / film.film.seconds) % 1);
     requestAnimationFrame(tick);
   })(begun);
+  // those that the package has no thumbnail of are made by the server, one after the other
+  for (const { name, canvas } of missing) {
+    const found = await load("/api/thumbnails/" + encodeURIComponent(name));
+    if (!found.points) continue;
+    moving.push(new Thumbnail(canvas, found));
+    show(moving.at(-1));
+  }
+  document.documentElement.dataset.complete = "true";
 })();

@@ -84,8 +84,9 @@ function read(content) {
   usual = whole < 3 ? whole / 10 : whole <= 60 ? 1 : Math.min(whole / 10, calm);
 }
 
-function number(x) {
+// A number in a few digits; in as many as it takes to tell it from others that are `apart`.
+function number(x, apart) {
   if (x === 0) return "0";
-  const large = Math.abs(x);
-  return large >= 1e4 || large < 1e-3 ? x.toExponential(1) : String(+x.toPrecision(4));
+  const large = Math.abs(x), digits = apart ? Math.min(12, Math.max(4, 2 + Math.ceil(Math.log10(large / apart)))) : 4;
+  return large >= 1e4 || large < 1e-3 ? x.toExponential(1) : String(+x.toPrecision(digits));
 }

@@ -90,7 +90,7 @@ function drawPanel(panel) {
   for (let i = 0; i <= 2; i++) {
     const y = lo + ((i + 0.12) / 2.24) * (hi - lo);
     g.beginPath(); g.moveTo(MARGIN, Yof(y)); g.lineTo(w - 6, Yof(y)); g.stroke();
-    g.fillText(log ? "1e" + Math.round(y) : number(y), MARGIN - 5, Yof(y));
+    g.fillText(log ? "1e" + Math.round(y) : number(y, hi - lo), MARGIN - 5, Yof(y));
   }
   g.textAlign = "left"; g.fillText(number(begin), MARGIN, h - 6);
   g.textAlign = "right"; g.fillText(number(end) + " s", w - 6, h - 6);

@@ -1,0 +1,88 @@
+"""Axes of the user's own, which a picture is drawn into as if they were a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, cast
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from livens.errors import InputError
+
+#: Entries of a legend that stand side by side, as far as one can tell.
+_ENTRIES = 3
+#: Room between panels, as a part of the axes.
+_GAP = 0.14
+
+_into: ContextVar[Axes | None] = ContextVar("into", default=None)
+
+
+class Within:
+    """Answers to what pictures ask of a figure; several panels, and those in space, are axes within the axes."""
+
+    def __init__(self, axes: Axes) -> None:
+        self._axes = axes
+
+    def add_subplot(self, *place: Any, projection: str | None = None) -> Any:
+        if projection is None:
+            return self._axes
+        self._axes.set_axis_off()
+        return self._axes.inset_axes((0.0, 0.0, 1.0, 1.0), projection=projection)
+
+    def subplots(
+        self,
+        rows: int = 1,
+        columns: int = 1,
+        *,
+        sharex: bool = False,
+        squeeze: bool = True,
+        height_ratios: Sequence[float] | None = None,
+    ) -> Any:
+        if rows * columns == 1:
+            return self._axes if squeeze else np.array([[self._axes]])
+        self._axes.set_axis_off()
+        heights = np.array(height_ratios or [1.0] * rows, dtype=float)
+        heights *= (1 - _GAP * (rows - 1)) / heights.sum()
+        wide = (1 - _GAP * (columns - 1)) / columns
+        found = np.empty((rows, columns), dtype=object)
+        for i in range(rows):
+            bottom = 1 - heights[: i + 1].sum() - _GAP * i
+            for j in range(columns):
+                found[i, j] = self._axes.inset_axes((j * (wide + _GAP), bottom, wide, heights[i]))
+                if sharex and i < rows - 1:
+                    found[i, j].tick_params(labelbottom=False)
+        return found if not squeeze else found[:, 0] if columns == 1 else found[0] if rows == 1 else found
+
+    def suptitle(self, text: str, color: Any = None, **_: Any) -> None:
+        legend = self._axes.get_legend()
+        rows = 0 if legend is None else -(-len(legend.get_texts()) // _ENTRIES)
+        self._axes.set_title(text, loc="left", color=color, pad=6 + 12 * rows)
+
+    def legend(self, **options: Any) -> None:
+        panel = self._axes.child_axes[-1] if self._axes.child_axes else self._axes
+        panel.legend(loc="upper left", ncols=options.get("ncols", 1))
+
+    def align_ylabels(self) -> None:
+        """That is up to the figure of the user."""
+
+
+@contextmanager
+def within(axes: Any) -> Iterator[None]:
+    """Pictures made in this context are drawn into these axes; with None, they have a figure of their own."""
+    if axes is not None and not isinstance(axes, Axes):
+        raise InputError(f"ax must be axes of matplotlib, such as those of plt.subplots(), got {axes!r}")
+    token = _into.set(axes)
+    try:
+        yield
+    finally:
+        _into.reset(token)
+
+
+def given() -> Figure | None:
+    """What stands for the figure, if there are axes to draw into."""
+    axes = _into.get()
+    return None if axes is None else cast(Figure, Within(axes))
