@@ -76,7 +76,9 @@ def test_a_crash_is_a_fault():
     code = "import sys, torture.expressions as e, os; e.run = lambda *_: os.abort()\n"
     code += "sys.argv = ['', '--only', 'expressions', '--count', '1']; from torture.__main__ import main; main()"
     path = str(Path(__file__).parents[1])
-    done = subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r}); {code}"], capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r}); {code}"], capture_output=True
+    )
     assert done.returncode != 0
 
 

@@ -65,7 +65,9 @@ def share(part: str, seed: int, first: int, count: int) -> Findings:
             log.seek(0)
             said = log.read()[-1500:].decode(errors="replace")
     findings = Findings()
-    findings.fault(f"{first} to {first + count}", f"{part}: {'hangs' if code is None else f'ended with {code}'}\n{said}")
+    findings.fault(
+        f"{first} to {first + count}", f"{part}: {'hangs' if code is None else f'ended with {code}'}\n{said}"
+    )
     return findings
 
 

@@ -48,9 +48,7 @@ def equal(**options: Any) -> lv.Result:
 
 def controlled(**options: Any) -> lv.Result:
     control = lv.StepControl(tolerance=1e-9, largest=0.05)
-    return lv.simulate(
-        oscillator(), [1.0], [0.0], scheme="gauss-3", h=0.001, t_end=20.0, control=control, **options
-    )
+    return lv.simulate(oscillator(), [1.0], [0.0], scheme="gauss-3", h=0.001, t_end=20.0, control=control, **options)
 
 
 def fictive(**options: Any) -> lv.Result:

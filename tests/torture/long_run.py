@@ -43,7 +43,9 @@ def run(seed: int, first: int, count: int) -> Findings:
     findings.measure("trend of energy per step", trend / count)
     allowed = _BIAS * count + _NOISE * np.sqrt(count) + 1e-14
     if done.summary.max_energy_drift > allowed:
-        findings.fault(0, f"energy has drifted by {done.summary.max_energy_drift:.2g}, round-off explains {allowed:.2g}")
+        findings.fault(
+            0, f"energy has drifted by {done.summary.max_energy_drift:.2g}, round-off explains {allowed:.2g}"
+        )
     if done.summary.max_constraint > 1e-13:
         findings.fault(0, f"the constraint is violated by {done.summary.max_constraint:.2g}")
     if grown > _GROWTH:
