@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bridges reproduce clean
+.PHONY: demo test lint bench bridges reproduce torture mutants clean
 
 # The environment is made anew when the list of dependencies changes.
 $(VENV)/.ready: pyproject.toml
@@ -31,6 +31,15 @@ test: lint
 
 reproduce: $(VENV)/.ready
 	$(BIN)/pytest -q -n 2 -m slow tests
+
+# Kills, strange input, very long runs, a busy machine; SCALE=0.01 does a hundredth of it, ONLY=kills,files some parts.
+SCALE ?= 1
+torture: $(VENV)/.ready
+	PYTHONPATH=tests $(BIN)/python -m torture --scale $(SCALE) $(if $(ONLY),--only $(ONLY))
+
+# Whether the tests notice that the source is wrong; COUNT=20 tries twenty changes.
+mutants: $(VENV)/.ready
+	PYTHONPATH=tests $(BIN)/python -m mutants $(if $(COUNT),--count $(COUNT)) $(if $(ONLY),--only $(ONLY))
 
 bench: $(VENV)/.bench
 	mkdir -p out

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -64,7 +65,9 @@ def share(part: str, seed: int, first: int, count: int) -> Findings:
             log.seek(0)
             said = log.read()[-1500:].decode(errors="replace")
     findings = Findings()
-    findings.fault(f"{first} to {first + count}", f"{part}: {'hangs' if code is None else f'ended with {code}'}\n{said}")
+    findings.fault(
+        f"{first} to {first + count}", f"{part}: {'hangs' if code is None else f'ended with {code}'}\n{said}"
+    )
     return findings
 
 
@@ -75,11 +78,13 @@ def in_this_process(part: str, seed: int, first: int, count: int) -> Findings:
 
 def everything(names: list[str], scale: float, seed: int, workers: int) -> dict[str, Findings]:
     """All parts, each divided among processes; those that need the machine for themselves come last."""
-    found = {name: Findings() for name in names}
+    found, adding = {name: Findings() for name in names}, threading.Lock()
 
     def told(name: str, first: int, count: int) -> None:
         begun = time.monotonic()
-        found[name] += share(name, seed, first, count)
+        some = share(name, seed, first, count)
+        with adding:
+            found[name] += some
         print(f"  {name} {first} to {first + count}: {time.monotonic() - begun:.0f} s", flush=True)
 
     for alone in (False, True):

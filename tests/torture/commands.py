@@ -24,7 +24,18 @@ QUICK = ("run", "run", "run", "run", "list", "init", "report")
 #: Commands that would take long: they always get a word that cannot be right.
 LONG = ("compare", "converge", "workprecision", "sweep", "plot", "view", "reproduce", "bench", "walk")
 WRONG = ("--no-such-option", "no-such-problem", "--h=nan", "--scheme=no-such", "--set=l", "absent.h5", "--rounds=0")
-PROBLEMS = ("simple-pendulum", "simple-pendulum", "kepler", "text.h5", "run.h5", "a.yaml", "b.yaml", "absent.yaml", "", ".")
+PROBLEMS = (
+    "simple-pendulum",
+    "simple-pendulum",
+    "kepler",
+    "text.h5",
+    "run.h5",
+    "a.yaml",
+    "b.yaml",
+    "absent.yaml",
+    "",
+    ".",
+)
 OPTIONS = {
     "--h": ("0.01", "0.005", "0", "-1", "nan", "inf", "1e-400", "fast", "", "1e308"),
     "--t-end": ("0.02", "0.05", "0", "-1", "nan", "", "late"),
@@ -38,7 +49,18 @@ OPTIONS = {
     "--smallest": ("1e-4", "0", "-1", "x"),
     "--largest": ("0.1", "0", "1e-9", "x"),
 }
-FLAGS = ("--json", "--quiet", "--compress", "--resume", "--force", "--no-accuracy", "--accuracy", "--help", "--version", "--")
+FLAGS = (
+    "--json",
+    "--quiet",
+    "--compress",
+    "--resume",
+    "--force",
+    "--no-accuracy",
+    "--accuracy",
+    "--help",
+    "--version",
+    "--",
+)
 LISTS = ("schemes", "problems", "gradients", "schemas", "observables")
 
 
@@ -47,7 +69,9 @@ def words(chance: random.Random) -> list[str]:
     command = chance.choice((*QUICK, *LONG))
     found = [command]
     if command == "list":
-        found += [chance.choice(LISTS), chance.choice(("", "gauss-2", "kepler", "gaus-2", nonsense(chance)))][: chance.randint(0, 2)]
+        found += [chance.choice(LISTS), chance.choice(("", "gauss-2", "kepler", "gaus-2", nonsense(chance)))][
+            : chance.randint(0, 2)
+        ]
     elif chance.random() < 0.95:
         found.append(chance.choice(PROBLEMS))
     if command == "run" and "--t-end" not in found:
@@ -57,7 +81,11 @@ def words(chance: random.Random) -> list[str]:
             found.append(chance.choice(FLAGS))
             continue
         name = chance.choice(list(OPTIONS))
-        found += [name, chance.choice(OPTIONS[name])] if chance.random() < 0.7 else [f"{name}={chance.choice(OPTIONS[name])}"]
+        found += (
+            [name, chance.choice(OPTIONS[name])]
+            if chance.random() < 0.7
+            else [f"{name}={chance.choice(OPTIONS[name])}"]
+        )
     if chance.random() < 0.15:
         at = chance.randrange(len(found))
         found[at] = damaged(chance, found[at])

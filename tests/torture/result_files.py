@@ -35,7 +35,12 @@ def _controlled(path: Path) -> lv.Result:
     )
 
 
-FILES = {"plain": _pendulum(), "compressed": _pendulum(compress=True), "some rows": _pendulum(every=7), "own": _controlled}
+FILES = {
+    "plain": _pendulum(),
+    "compressed": _pendulum(compress=True),
+    "some rows": _pendulum(every=7),
+    "own": _controlled,
+}
 
 
 def contents(run: lv.Result, names: list[str]) -> dict[str, bytes]:

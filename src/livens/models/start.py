@@ -199,8 +199,9 @@ def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.n
         if np.abs(along).max() <= 1e-15 * (1.0 + np.abs(position).max()):
             break
         tried = (onto_constraints(numbers, position + 0.5**i * along) for i in range(8))
-        closer = (p for p in tried if p is not None and np.linalg.norm(p - q) < np.linalg.norm(towards))
-        better = next(closer, None)
+        closer = [p for p in tried if p is not None and np.linalg.norm(p - q) < np.linalg.norm(towards)]
+        # the closest, not the first: beside strong curvature a full step goes to and fro
+        better = min(closer, key=lambda p: float(np.linalg.norm(p - q)), default=None)
         if better is None:
             break
         position = better

@@ -8,6 +8,7 @@ import pytest
 import livens as lv
 from livens import math as m
 from livens.analysis import verdicts
+from livens.analysis.round_off import round_off
 from livens.study import reversibility_defect, symplecticity_defect
 
 OSCILLATOR = lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: q @ q / 2)
@@ -152,3 +153,11 @@ def test_both_copies_turn_around():
         for h in (0.1, 0.05)
     ]
     assert defects[0] < 1e-2 and defects[1] < defects[0] / 4, defects
+
+
+def test_round_off_is_what_one_rounding_makes():
+    """The kinetic energy of one mass, p v / 2: a rounding of both changes it by eps times itself, twice at most."""
+    ball = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2)
+    run = lv.simulate(ball, [0.0], [3.0], h=0.1, t_end=1.0)
+    energy, eps = 4.5, np.finfo(float).eps
+    assert 0.99 * eps * energy <= round_off(run, "kinetic_energy") <= 4.01 * eps * energy

@@ -267,3 +267,19 @@ def test_every_output_has_its_own_bound():
     f = ca.Function("f", [x, y], [ca.vertcat(x[0] + y, x[0] * x[1], x[1], 0 * y)])
     bound = ca.Function("b", [x, y], [roundoff_bound(f, [x, y], [ca.SX([0, 3]), ca.SX(2)])])([1.0, 4.0], 0.5)
     np.testing.assert_allclose(bound.full().ravel(), [2 + 1.5, 3 + 4, 3, 0])
+
+
+def test_bounds_are_not_too_kind():
+    """Against exact arithmetic: errors are below their bound, and come within a factor of 30 of it."""
+    x, y, z = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("z")
+    f = ca.Function("f", [ca.vertcat(x, y, z)], [x * y + z * z - x / 3])
+    symbol = ca.SX.sym("q", 3)
+    bound = ca.Function("bound", [symbol], [roundoff_bound(f, [symbol], [ca.SX.zeros(3)])])
+    random, closest = np.random.default_rng(0), 0.0
+    for values in random.uniform(-2, 2, (300, 3)):
+        a, b, c = (Fraction(float(value)) for value in values)
+        error = abs(float(Fraction(float(f(values))) - (a * b + c * c - a / 3)))
+        allowed = UNIT * float(bound(values))
+        assert error <= allowed
+        closest = max(closest, error / allowed)
+    assert closest > 1 / 30

@@ -12,6 +12,8 @@ import xarray
 import livens as lv
 from livens import math as m
 from livens.results.checksums import with_checksum, without_checksum
+from livens.run import run as run_module
+from livens.run.interrupt import Interrupt
 
 
 def same(a, b):
@@ -64,11 +66,27 @@ def test_file_and_memory_hold_the_same(tmp_path):
         assert len(in_file) == 5000 // every + 2 and np.all(np.diff(in_file.t[:-1]) == pytest.approx(every * 1e-3))
 
 
-def interrupted(path, problem, t_stop, **changes):
-    """A file as an interrupted run leaves it: stopped at t_stop, meant to go on."""
-    lv.simulate(problem, t_end=t_stop, out=path, **changes)
-    with h5py.File(path, "r+") as file:
-        file.attrs["status"] = "interrupted"
+def interrupted(path, problem, t_end, chunks, **changes):
+    """A run that Ctrl-C stops after this many chunks of steps, on its way to t_end."""
+
+    class ControlC(Interrupt):
+        looks = 0
+
+        @property
+        def seen(self):
+            ControlC.looks += 1
+            return ControlC.looks >= chunks
+
+        @seen.setter
+        def seen(self, value):
+            pass
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "Interrupt", ControlC)
+        patch.setattr(run_module, "_CHUNK_STEPS", 41)
+        with pytest.raises(lv.Interrupted) as caught:
+            lv.simulate(problem, t_end=t_end, out=path, **changes)
+    assert caught.value.result.t[-1] < t_end and lv.load(path).status == "interrupted"
 
 
 @pytest.mark.parametrize("name", ["double-four-bar", "spring-pendulum-spherical", "simple-pendulum"])
@@ -76,10 +94,10 @@ def interrupted(path, problem, t_stop, **changes):
 def test_resume_is_bit_for_bit(tmp_path, name, every):
     problem = lv.problems.load(name, h=1e-3)
     whole = lv.simulate(problem, t_end=0.5, every=every)
-    for i, t_stop in enumerate([0.001, 0.1234, 0.4]):
+    for i, chunks in enumerate([1, 4, 11]):
         path = tmp_path / f"{i}.h5"
-        interrupted(path, problem, t_stop, every=every)
-        resumed = lv.resume(path, t_end=0.5)
+        interrupted(path, problem, 0.5, chunks, every=every)
+        resumed = lv.resume(path)
         assert same(resumed, whole)
         assert resumed.summary == whole.summary
         assert resumed.statistics.newton_iterations == whole.statistics.newton_iterations

@@ -1,0 +1,166 @@
+"""Change the source in copies of the project, two at a time, run the tests that should notice, and say what survived."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from mutants.changes import Change, chosen, written
+from mutants.targets import BY_HAND, TARGETS
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path("src") / "livens"
+SURVIVORS = Path(__file__).with_name("survivors.toml")
+#: Tests of one change that take longer than this hang, which is noticed too.
+_LONGEST = 400
+#: What has to be caught, of all changes.
+_SHARE = 0.95
+
+
+def all_changes() -> list[Change]:
+    """Those by hand, then those that are generated, file after file."""
+    sources = {path: (ROOT / PACKAGE / path).read_text() for target in TARGETS for path in target.files}
+    made = [written(path, sources[path], before, after) for path, before, after in BY_HAND]
+    seen = {(change.path, change.source) for change in made}
+    for target in TARGETS:
+        for path in target.files:
+            made += [c for c in chosen(path, sources[path], target.count) if (c.path, c.source) not in seen]
+    return made
+
+
+def tests_of(path: str) -> tuple[str, ...]:
+    """The tests that claim to prove a file."""
+    return next(target.tests for target in TARGETS if path in target.files)
+
+
+class Copy:
+    """A copy of the project in which one file at a time is wrong."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("src", "tests", "docs", "pyproject.toml", "README.md", "CHANGELOG.md"):
+            there = ROOT / name
+            if there.is_dir():
+                shutil.copytree(there, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy2(there, folder / name)
+
+    def passes(self, tests: tuple[str, ...], loops: str) -> tuple[bool, str]:
+        """Whether the tests pass, and what was said last; compiled loops are kept in a folder `loops` of the copy."""
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.folder / "src"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "NUMBA_CACHE_DIR": str(self.folder / loops),
+            "LIVENS_CACHE_DIR": str(self.folder / "kernels"),
+        }
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly"]
+        command += [f"tests/{test}" for test in tests]
+        try:
+            done = subprocess.run(
+                command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=_LONGEST
+            )
+        except subprocess.TimeoutExpired:
+            return False, f"took longer than {_LONGEST} s"
+        lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        if done.returncode not in (0, 1, 2, 3):
+            raise RuntimeError(f"pytest could not be used: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+        return done.returncode == 0, (lines or [f"exit code {done.returncode}"])[0][:140]
+
+    def catches(self, change: Change, number: int) -> tuple[bool, str]:
+        path = self.folder / PACKAGE / change.path
+        right = path.read_text()
+        # loops that are compiled from a wrong source must not be found again, nor right ones by a wrong source
+        loops = f"loops-{number}" if change.path.startswith("engine/") else "loops"
+        path.write_text(change.source)
+        try:
+            passed, said = self.passes(tests_of(change.path), loops)
+        finally:
+            path.write_text(right)
+            if loops != "loops":
+                shutil.rmtree(self.folder / loops, ignore_errors=True)
+        return not passed, said
+
+
+def known_survivors() -> dict[str, str]:
+    """Changes that no test can or need notice, with the reason, by what they change (without the line)."""
+    return {entry["change"]: entry["reason"] for entry in tomllib.loads(SURVIVORS.read_text())["survivor"]}
+
+
+def without_line(change: Change) -> str:
+    path, _, rest = change.name.split(":", 2)
+    return f"{path}:{rest}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
+    parser.add_argument("--count", type=int, help="Try this many changes, spread over all.")
+    parser.add_argument("--only", default="", help="Only files whose path contains one of these texts, with commas.")
+    parser.add_argument("--list", action="store_true", help="Print the changes and do nothing.")
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    changes = [c for c in all_changes() if any(text in c.path for text in given.only.split(","))]
+    if given.count and given.count < len(changes):
+        changes = [changes[len(changes) * i // given.count] for i in range(given.count)]
+    if given.list:
+        print("\n".join(change.name for change in changes))
+        return 0
+    begun, reasons = time.monotonic(), known_survivors()
+    todo: queue.SimpleQueue[tuple[int, Change]] = queue.SimpleQueue()
+    for job in enumerate(changes):
+        todo.put(job)
+    found: Counter[str] = Counter()
+    survived: list[Change] = []
+    telling = threading.Lock()
+
+    def work(folder: Path) -> None:
+        copy = Copy(folder)
+        while True:
+            try:
+                number, change = todo.get_nowait()
+            except queue.Empty:
+                return
+            started = time.monotonic()
+            caught, said = copy.catches(change, number)
+            with telling:
+                found["caught" if caught else "survived"] += 1
+                if not caught:
+                    survived.append(change)
+                words = f"caught by {said}" if caught else "SURVIVED"
+                print(f"{change.name}\n    {words} ({time.monotonic() - started:.0f} s)", flush=True)
+
+    with tempfile.TemporaryDirectory() as place:
+        folders = [Path(place) / str(i) for i in range(given.workers)]
+        wanted = sorted({test for change in changes for test in tests_of(change.path)})
+        folders[0].mkdir()
+        passed, said = Copy(folders[0]).passes(tuple(wanted), "loops") if len(wanted) < 4 else (True, "")
+        if not passed:
+            print(f"the tests do not pass as the source is: {said}")
+            return 2
+        shutil.rmtree(folders[0])
+        threads = [threading.Thread(target=work, args=(folder,)) for folder in folders]
+        for folder, thread in zip(folders, threads, strict=True):
+            folder.mkdir()
+            thread.start()
+        for thread in threads:
+            thread.join()
+    unknown = [change for change in survived if without_line(change) not in reasons]
+    print(f"\n{len(changes)} changes, {found['caught']} caught, {found['survived']} survived", end="; ")
+    print(f"{(time.monotonic() - begun) / 60:.0f} minutes")
+    for change in survived:
+        print(f"  {change.name}\n    {reasons.get(without_line(change), 'no reason is known: write a test')}")
+    return int(bool(unknown) or found["caught"] < _SHARE * len(changes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""Changes of a source: an operator, a comparison, a number, a condition; and where they can be made."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
+}  # fmt: skip
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+#: What is only said, or only for readers and type checkers, cannot be proved by a test.
+_NOT_THERE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.Import, ast.ImportFrom)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Text of a file that is replaced once; `line` is where, and `source` the whole file afterwards."""
+
+    path: str
+    line: int
+    before: str
+    after: str
+    source: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.path}:{self.line}: {' '.join(self.before.split())} -> {' '.join(self.after.split())}"
+
+
+def changed(node: ast.AST) -> ast.AST | None:
+    """The same expression, wrong."""
+    other = copy.deepcopy(node)
+    match other:
+        case ast.BinOp() if type(other.op) in _OPERATORS:
+            other.op = _OPERATORS[type(other.op)]()
+        case ast.Compare() if len(other.ops) == 1 and type(other.ops[0]) in _COMPARISONS:
+            other.ops = [_COMPARISONS[type(other.ops[0])]()]
+        case ast.BoolOp():
+            other.op = ast.Or() if isinstance(other.op, ast.And) else ast.And()
+        case ast.UnaryOp(op=ast.USub() | ast.Not()):
+            return other.operand
+        case ast.Constant(value=bool()):
+            other.value = not other.value
+        case ast.Constant(value=int()):
+            other.value += 1
+        case ast.Constant(value=float()):
+            other.value = other.value * 2 if other.value else 1.0
+        case _:
+            return None
+    return other
+
+
+def _sites(tree: ast.AST) -> Iterator[ast.expr]:
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, _NOT_THERE):
+            continue
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for statement in child.body:
+                yield from _sites(ast.Module([statement], []))
+            continue
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+            continue  # a docstring
+        if isinstance(child, ast.expr) and changed(child) is not None:
+            yield child
+        yield from _sites(child)
+
+
+def possible(path: str, text: str) -> list[Change]:
+    """All changes of a file, in the order of its lines."""
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line.encode()))
+    data, found = text.encode(), []
+    for node in _sites(ast.parse(text)):
+        first = starts[node.lineno - 1] + node.col_offset
+        last = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        after = f"({ast.unparse(changed(node))})"
+        source = (data[:first] + after.encode() + data[last:]).decode()
+        try:
+            ast.parse(source)
+        except SyntaxError:
+            continue
+        found.append(Change(path, node.lineno, data[first:last].decode(), after, source))
+    return sorted(found, key=lambda change: (change.line, change.before))
+
+
+def chosen(path: str, text: str, count: int) -> list[Change]:
+    """Some of them, the same in every run."""
+    everywhere = possible(path, text)
+    return random.Random(path).sample(everywhere, min(count, len(everywhere)))
+
+
+def written(path: str, text: str, before: str, after: str) -> Change:
+    """A change that somebody thought of."""
+    if text.count(before) != 1:
+        raise ValueError(f"{path} has {before!r} {text.count(before)} times, not once")
+    line = text[: text.index(before)].count("\n") + 1
+    return Change(path, line, before, after, text.replace(before, after))

@@ -1,0 +1,182 @@
+"""Which tests claim to prove which part of the source, and changes that were thought of by hand."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Target(NamedTuple):
+    """Files of the package, how many changes are made in each, and the tests that must notice, the quick ones first."""
+
+    files: tuple[str, ...]
+    count: int
+    tests: tuple[str, ...]
+
+
+TARGETS = (
+    # schemes
+    Target(
+        ("schemes/livens_em.py", "schemes/livens_midpoint.py", "schemes/livens_variational.py"),
+        4,
+        (
+            "claims/test_conservation.py",
+            "claims/test_orders.py",
+            "claims/test_schemes.py",
+            "claims/test_symplecticity.py",
+        ),
+    ),
+    Target(
+        ("schemes/ggl.py",),
+        8,
+        (
+            "claims/test_ggl.py",
+            "claims/test_orders.py",
+            "claims/test_schemes.py",
+            "claims/test_conservation.py",
+            "claims/test_symplecticity.py",
+        ),
+    ),
+    Target(("schemes/livens_em_full.py", "schemes/livens_em_nullspace.py"), 3, ("claims/test_em_variants.py",)),
+    Target(
+        (
+            "schemes/lobatto_pair.py",
+            "schemes/murua.py",
+            "schemes/recipes/partitioned.py",
+            "schemes/recipes/relations.py",
+        ),
+        4,
+        ("claims/test_partitioned.py", "claims/test_runge_kutta.py", "unit/run/test_dense.py"),
+    ),
+    Target(("schemes/recipes/stages.py",), 4, ("claims/test_runge_kutta.py", "unit/run/test_dense.py")),
+    Target(
+        ("schemes/hamilton.py", "schemes/symplectic_euler.py", "schemes/stormer_verlet.py", "schemes/variational.py"),
+        3,
+        ("claims/test_maps.py",),
+    ),
+    Target(("schemes/recipes/composition.py",), 3, ("claims/test_composition.py",)),
+    Target(("schemes/semi_explicit.py",), 3, ("claims/test_semi_explicit.py",)),
+    Target(
+        ("schemes/sundman.py", "schemes/sundman_doubled.py", "schemes/step_density.py"), 2, ("claims/test_adaptive.py",)
+    ),
+    Target(("schemes/nambu_splitting.py",), 3, ("claims/test_nambu_schemes.py",)),
+    Target(
+        (
+            "schemes/gradients/gonzalez.py",
+            "schemes/gradients/itoh_abe.py",
+            "schemes/gradients/mean_value.py",
+            "schemes/gradients/calculus.py",
+        ),
+        3,
+        ("claims/test_discrete_gradients.py",),
+    ),
+    # tableaus
+    Target(
+        (
+            "schemes/tableaus/families.py",
+            "schemes/tableaus/polynomials.py",
+            "schemes/tableaus/tableau.py",
+            "schemes/tableaus/conditions.py",
+            "schemes/tableaus/murua.py",
+        ),
+        4,
+        ("unit/schemes/test_tableaus.py",),
+    ),
+    # engine
+    Target(
+        ("engine/newton.py", "engine/loop.py"),
+        7,
+        (
+            "robustness/test_not_a_number.py",
+            "unit/engine/test_engine.py",
+            "unit/engine/test_residual_test.py",
+            "unit/run/test_dense.py",
+            "claims/test_tiers.py",
+        ),
+    ),
+    Target(("engine/pivots.py", "engine/order.py"), 4, ("unit/engine/test_pivots.py",)),
+    Target(
+        ("engine/predictor.py", "engine/correction.py"),
+        3,
+        ("unit/engine/test_engine.py", "unit/engine/test_native.py", "claims/test_tiers.py"),
+    ),
+    Target(
+        ("engine/fold.py",),
+        4,
+        ("robustness/test_not_a_number.py", "unit/analysis/test_verdicts.py", "unit/analysis/test_observe.py"),
+    ),
+    Target(("engine/emit.py",), 4, ("unit/engine/test_native.py",)),
+    Target(("expressions/graph/roundoff.py",), 4, ("unit/expressions/test_roundoff.py",)),
+    Target(("expressions/graph/increments.py",), 4, ("unit/expressions/test_increments.py",)),
+    # start values
+    Target(("models/start.py",), 7, ("robustness/test_input.py", "unit/models/test_starts.py")),
+    Target(("models/redundancy.py",), 3, ("robustness/test_input.py", "unit/models/test_starts.py")),
+    # results
+    Target(("results/dense.py",), 6, ("unit/run/test_dense.py",)),
+    Target(("results/recorder.py",), 5, ("unit/results/test_storage.py", "robustness/test_resume.py")),
+    Target(
+        ("results/checksums.py", "results/inspection.py", "results/heaps.py"),
+        4,
+        ("robustness/test_damaged_files.py", "robustness/test_hostile_files.py", "unit/results/test_storage.py"),
+    ),
+    Target(("results/journal.py",), 6, ("robustness/test_survival.py",)),
+    # control, events, the end of a run
+    Target(("run/control.py", "run/march.py"), 5, ("unit/run/test_dense.py", "robustness/test_resume.py")),
+    Target(("run/events.py",), 5, ("unit/run/test_dense.py", "robustness/test_resume.py")),
+    Target(
+        ("run/extremes.py",),
+        5,
+        ("unit/analysis/test_verdicts.py", "robustness/test_not_a_number.py", "robustness/test_resume.py"),
+    ),
+    # verdicts
+    Target(
+        ("analysis/verdicts.py",),
+        7,
+        ("unit/analysis/test_verdicts.py", "unit/analysis/test_observe.py", "unit/analysis/test_all_models.py"),
+    ),
+    Target(
+        ("analysis/round_off.py", "analysis/trend.py"),
+        3,
+        ("unit/analysis/test_observe.py", "unit/analysis/test_verdicts.py"),
+    ),
+    Target(("analysis/accuracy/estimate.py", "analysis/accuracy/verdict.py"), 3, ("claims/test_accuracy.py",)),
+)
+
+#: Changes by hand: file, what is there, what is put there instead. All of them must be noticed.
+BY_HAND = (
+    # schemes
+    ("schemes/ggl.py", "-e.G(qb, 0).T @ x.gam],\n", "-e.G(old.q, 0).T @ x.gam],\n"),
+    (
+        "schemes/ggl.py",
+        "constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, qb, x.v)]",
+        "constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, old.q, x.v)]",
+    ),
+    ("schemes/ggl.py", "G_mean = (e.G(q0, 0) + e.G(new.q, 0)) / 2", "G_mean = e.G(new.q, 0)"),
+    ("schemes/livens_em.py", "supplied = h * ca.dot(F, v_m) + V_by_t", "supplied = h * ca.dot(F, old.v) + V_by_t"),
+    (
+        "schemes/livens_em.py",
+        "e.F(q_m, v_m, t + h / 2), e.R_v(q_m, v_m, t + h / 2)",
+        "e.F(q_m, v_m, t), e.R_v(q_m, v_m, t)",
+    ),
+    # dense output one row short
+    (
+        "results/dense.py",
+        "count = min(len(rows), (order + 2) // 2 + 1 if slopes is not None else order + 2)",
+        "count = min(len(rows), (order + 2) // 2 if slopes is not None else order + 2)",
+    ),
+    (
+        "results/dense.py",
+        "count = min(len(rows), (order + 2) // 2 + 1 if slopes is not None else order + 2)",
+        "count = min(len(rows), (order + 2) // 2 + 1 if slopes is not None else order + 1)",
+    ),
+    # round-off limits that are too kind
+    ("expressions/graph/roundoff.py", "UNIT = 2.0**-53", "UNIT = 1000 * 2.0**-53"),
+    ("analysis/round_off.py", "np.finfo(float).eps * self._largest", "1000 * np.finfo(float).eps * self._largest"),
+    ("engine/newton.py", "CURVATURE_LIMIT = 1e6", "CURVATURE_LIMIT = 1e12"),
+    # what is not a number
+    ("engine/newton.py", "return worst if total == total else total", "return worst"),
+    # energy
+    ("run/extremes.py", "_EXPLODED = 1e6", "_EXPLODED = 1e12"),
+    ("run/extremes.py", "return abs(start) if abs(start) > 1e-3 * magnitude else magnitude", "return abs(start)"),
+    # files
+    ("results/checksums.py", "!= wanted:", "== -1:"),
+)

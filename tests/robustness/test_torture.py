@@ -1,0 +1,107 @@
+"""A small part of each of what `make torture` does, and that it would notice faults."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens.scenario import evaluate
+from torture import commands, dead_centres, expressions, kills, long_run, result_files, scenario_files
+from torture.__main__ import INPUTS, PARTS, Part, everything
+from torture.busy import files
+from torture.findings import Findings
+
+SEED = 2
+
+
+def sound(findings):
+    assert not findings.counts["faults"], "\n".join(findings.faults)
+    return findings.counts
+
+
+@pytest.mark.parametrize(
+    ("run", "count", "seen"),
+    [
+        (expressions.run, 3000, ("expressions", "evaluated", "refused", "with unknown names")),
+        (scenario_files.run, 150, ("damaged scenarios", "of these still valid", "refused")),
+        (scenario_files.run_valid, 60, ("valid scenarios", "that took their first step")),
+        (commands.run, 60, ("command lines", "with exit code 0", "with exit code 2")),
+        (result_files.run, 80, ("damaged files", "read", "gone on with", "refused")),
+        (dead_centres.run, 25, ("linkages", "dead centres passed", "that kept their branch")),
+        (kills.run, 3, ("kills",)),
+        (long_run.run, 200_000, ("steps",)),
+    ],
+)
+def test_a_small_part(run, count, seen):
+    counts = sound(run(SEED, 0, count))
+    assert all(counts[name] for name in seen), counts
+
+
+def test_at_full_size_there_are_enough():
+    assert sum(PARTS[name].cases for name in INPUTS) >= 1_000_000
+    assert PARTS["valid"].cases >= 100_000 and PARTS["kills"].cases >= 1000 and PARTS["dead-centres"].cases >= 300
+    assert PARTS["long-run"].cases >= 1_000_000_000 and PARTS["busy"].cases >= 5
+    names = {Path(name).name for name in files()}
+    assert {"test_interrupts.py", "test_survival.py", "test_cli_errors.py", "test_study.py"} <= names
+
+
+def test_it_runs_in_processes_of_its_own(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=":")
+    monkeypatch.setitem(PARTS, "expressions", Part("expressions", 50_000, 2))
+    found = everything(["expressions"], 2e-3, SEED, 2)["expressions"]
+    assert sound(found)["expressions"] == 100
+
+
+# -- it would notice --------------------------------------------------------------------------------------------------
+def test_wrong_values_exceptions_and_slow_cases_are_faults(monkeypatch):
+    right = evaluate.evaluate
+    monkeypatch.setattr(evaluate, "evaluate", lambda *arguments: right(*arguments) + 1e-6)
+    assert expressions.run(SEED, 0, 100).counts["faults"]
+    found = Findings()
+    with found.case(1, "what"):
+        raise KeyError("raw")
+    with found.case(2, "what", limit=-1.0):
+        pass
+    with found.case(3, "what"):
+        raise lv.InputError("a sentence")
+    assert found.counts["faults"] == 2 and found.counts["refused"] == 1
+    assert (found + found).counts["faults"] == 4
+
+
+def test_a_crash_is_a_fault():
+    code = "import sys, torture.expressions as e, os; e.run = lambda *_: os.abort()\n"
+    code += "sys.argv = ['', '--only', 'expressions', '--count', '1']; from torture.__main__ import main; main()"
+    path = str(Path(__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r}); {code}"], capture_output=True
+    )
+    assert done.returncode != 0
+
+
+def test_changed_numbers_in_files_are_faults(monkeypatch):
+    """Without checksums, flipped bits are read as numbers."""
+    from livens.results import checksums
+
+    monkeypatch.setattr(checksums, "verified", lambda file, name, first, last: file[name][first:last])
+    monkeypatch.setattr(result_files, "damage", _flip_a_number)
+    assert result_files.run(SEED, 0, 20).counts["faults"]
+
+
+def _flip_a_number(chance, whole):
+    data = bytearray(whole)
+    place = data.rfind(lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.03).q[5:9].tobytes())
+    if place >= 0:
+        data[place + 3] ^= 1
+    return bytes(data)
+
+
+def test_a_jump_to_the_other_branch_is_seen():
+    chance = random.Random(3)
+    k, q0, _ = dead_centres.linkage(chance, "slider-crank")
+    mirrored = [q0[0], q0[1], 2 * q0[0] - q0[2]]
+    rows = dead_centres.side("slider-crank", np.array([q0, mirrored]), k)
+    assert rows[0] * rows[1] < 0

@@ -1,0 +1,87 @@
+"""Where runs start: the nearest consistent state, multipliers of the first moment, constraints that follow from others."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import livens as lv
+
+
+def ellipse(**options):
+    return lv.System(
+        "x y",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q: 9.81 * q[1],
+        constraints=lambda q: [(q[0] / 2) ** 2 + q[1] ** 2 - 1],
+        **options,
+    )
+
+
+@pytest.mark.parametrize("q0", [[1.0, 1.5], [2.5, 0.2], [-0.3, -0.4], [1.9, -0.9]])
+def test_the_nearest_position(q0):
+    """By an optimiser that knows nothing of us; and velocities lose what points out of the constraint."""
+    run = lv.simulate(ellipse(), q0, [1.0, 2.0], h=1e-3, t_end=1e-3, project=True)
+    there = [
+        minimize(lambda a: np.hypot(2 * np.cos(a[0]) - q0[0], np.sin(a[0]) - q0[1]), [start]) for start in (0, 2, 4)
+    ]
+    best = min(there, key=lambda found: found.fun).x[0]
+    assert run.q[0] == pytest.approx([2 * np.cos(best), np.sin(best)], abs=1e-6)
+    normal = np.array([run.q[0, 0] / 2, 2 * run.q[0, 1]])
+    assert abs(normal @ run.v[0]) < 1e-14
+    moved = np.array([1.0, 2.0]) - run.v[0]
+    assert abs(moved[0] * normal[1] - moved[1] * normal[0]) < 1e-13
+
+
+def test_multipliers_of_the_first_moment():
+    """A pendulum: the rod carries what gravity and the curvature of the path ask for."""
+    model = lv.System(
+        "x y",
+        kinetic=lambda v: 3.0 * (v @ v) / 2,
+        potential=lambda q: 3.0 * 9.81 * q[1],
+        constraints=lambda q: [(q @ q - 4) / 2],
+    )
+    a, speed = 0.7, 1.3
+    q0, v0 = 2 * np.array([np.sin(a), -np.cos(a)]), speed * np.array([np.cos(a), np.sin(a)])
+    run = lv.simulate(model, q0, v0, h=1e-3, t_end=1e-3)
+    tension = 3.0 * (speed**2 / 2 + 9.81 * np.cos(a))
+    assert run.multipliers[0, 0] == pytest.approx(tension / 2, rel=1e-12)  # the slope of the constraint has length 2
+
+
+@pytest.mark.parametrize("off", [1e-9, 1e-11])
+def test_what_counts_as_rounding(off):
+    """Values that are off by more than rounding are refused, with the constraint and by how much."""
+    start = dict(q0=[2.0 + off, 0.0], v0=[0.0, 0.0], h=1e-3, t_end=1e-3)
+    if off < 1e-10:
+        assert lv.simulate(ellipse(), **start).status == "complete"
+    else:
+        with pytest.raises(lv.InputError, match="violated on position level by 1e-09"):
+            lv.simulate(ellipse(), **start)
+
+
+@pytest.mark.parametrize("redundant", ["remove", "auto"])
+def test_constraints_that_follow_from_others(redundant):
+    """The same line twice, written differently: one is left out, named, and the motion is the same."""
+
+    def bead(constraints):
+        return lv.System("x y z", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[2], constraints=constraints)
+
+    once = bead(lambda q: [q[0] - q[1], q[2] - q[0] ** 2])
+    twice = bead(lambda q: [q[0] - q[1], 3 * (q[1] - q[0]), q[2] - q[0] ** 2])
+    start = dict(q0=[1.0, 1.0, 1.0], v0=[0.0, 0.0, 0.0], h=1e-2, t_end=0.2)
+    with pytest.raises(lv.InputError, match=r"redundant constraints: 'g\[1\]' follows"):
+        lv.simulate(twice, **start)
+    run, plain = lv.simulate(twice, redundant=redundant, **start), lv.simulate(once, **start)
+    assert len(run.facts.dropped) == 1 and run.facts.dropped[0] in (0, 1)
+    assert run.q == pytest.approx(plain.q, abs=1e-12) and run.summary.max_constraint < 1e-13
+
+
+def test_a_singular_position_is_not_redundancy():
+    """Two bars on one line: there the slopes depend on each other, and a step away they do not."""
+    model = lv.System(
+        "x y",
+        kinetic=lambda v: v @ v / 2,
+        constraints=lambda q: [(q[0] ** 2 + q[1] ** 2 - 1) / 2, q[1] * (q[0] - 1)],
+    )
+    with pytest.raises(lv.LivensError) as caught:
+        lv.simulate(model, [1.0, 0.0], [0.0, 0.0], h=1e-2, t_end=0.1)
+    assert "redundant" not in str(caught.value)
