@@ -21,8 +21,12 @@ from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
 _TOLERANCE, _MORE = 2.0, 4
 #: A front has at most this many unknowns, and there are at most this many classes.
 _LARGEST_FRONT, _MOST_CLASSES = 48, 150
-#: And a class takes at most this many products: its code would take seconds to compile.
-_MOST_PRODUCTS = 4000
+#: And a class takes at most this many products, of which it may have some more if it has many fronts: code takes long
+#: to compile.
+_MOST_PRODUCTS, _FEW_PRODUCTS, _PRODUCTS_PER_FRONT = 4000, 1000, 40
+#: Rounds in which nearly every front has its own shape, as in nets, are compiled as long as there is no more code than
+#: this many products, and some for each unknown.
+_CODE, _CODE_PER_UNKNOWN = 10_000, 0.5
 #: So many unknowns are solved at once in the end: no class for a single front.
 _SMALL_CORE = 24
 
@@ -233,6 +237,7 @@ class Elimination:
         cost: dict[int, int] = {}
         refused: set[int] = set()
         self.rounds = 0
+        code = _CODE + _CODE_PER_UNKNOWN * sum(sizes)
         while remaining:
             for b in dirty:
                 if self._alive[b]:
@@ -256,7 +261,7 @@ class Elimination:
                 bound, shape, _ = found[b]
                 ids = tuple((s.number, role, local) for s, role, local in shape)
                 groups[self._kinds[b], ids, tuple(sizes[x] for x in bound)].append(b)
-            if len(groups) > max(12, len(chosen) // 3) and left > 400:
+            if 2 * len(groups) > len(chosen) and sum(made.products for made in self.classes) > code:
                 break  # nearly every front has its own shape
             gone: set[int] = set()
             for key, members in groups.items():
@@ -301,7 +306,8 @@ class Elimination:
             good = made.eliminated(A)
         except NoPivotError:
             good = np.zeros(len(members), dtype=bool)
-        if made.order and made.products > _MOST_PRODUCTS:
+        most = min(_MOST_PRODUCTS, _FEW_PRODUCTS + _PRODUCTS_PER_FRONT * len(members))
+        if made.order and key not in known and made.products > most:
             good[:] = False
         refused |= {b for b, fine in zip(members, good, strict=True) if not fine}
         if not good.any():
