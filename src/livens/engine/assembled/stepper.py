@@ -56,8 +56,12 @@ class AssembledStepper:
             assembly.blank,
             WEIGHTS,
             REACH,
-            int(np.argmax(pieces.multiplier)) if pieces.multiplier.any() else pieces.size,
+            assembly.impulse_sums.starts,
+            assembly.impulse_sums.positions,
+            bench.impulses,
+            assembly.first_multiplier,
             assembly.turning,
+            assembly.pushed,
         )
         self._room: Room | None = None
 
@@ -116,7 +120,11 @@ class AssembledStepper:
             )
         w.Z[0], w.dx[:], w.scale[:] = carry.z, carry.dx, carry.scale
         w.X[:RING] = carry.x if len(carry.x) == RING else carry.x[-1]
-        w.M[0] = carry.memory if carry.memory.size == width else 0.0
+        if carry.memory.size == width:
+            w.M[0] = carry.memory
+        else:  # before the first step
+            w.M[0, width - BOOK :] = 0.0
+            w.M[0, : width - BOOK] = self._pieces.remember(carry.z, np.concatenate([[0.0, carry.t], self._k]))
         return w
 
     def _steps(
