@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import math as m
 from livens import schemes
-from livens.engine.compiled import compiled_step
+from livens.run.plan import Plan
 
 #: One scheme of each recipe; what they differ in beyond that is not the engine's business.
 SCHEMES = (
@@ -172,7 +172,7 @@ def test_events_and_shortened_steps():
         for tier in ("assembled", "fused")
     ]
     for a, b in (runs[:2], runs[2:]):
-        assert a.events[0]["t"] == pytest.approx(b.events[0]["t"], abs=1e-11)
+        assert a.events[0].t == pytest.approx(b.events[0].t, abs=1e-11)
         assert np.abs(a.q[-1] - b.q[-1]).max() < 1e-12
 
 
@@ -187,9 +187,11 @@ def test_controlled_steps():
 
 def test_the_tier_follows_the_size():
     few, many = chain_of_points(3)[0], chain_of_points(120)[0]
-    assert lv.run.plan.Plan.of(few, {}, h=0.1, t_end=1.0).tier == "fused"
-    assert lv.run.plan.Plan.of(many, {}, h=0.1, t_end=1.0, scheme="livens-em").tier == "assembled"
-    # what is not a sum over elements has no pieces, however large
-    assert compiled_step(few, schemes.get("implicit-midpoint")).pieces is None if (
-        not schemes.get("implicit-midpoint").missing(few)
-    ) else True
+    tiers = [Plan.of(system, {}, h=0.1, t_end=1.0, scheme="livens-em").tier for system in (few, many)]
+    assert tiers == ["fused", "assembled"]
+
+
+def test_what_is_no_sum_over_elements_cannot_be_assembled():
+    oscillator = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: 0.5 * q[0] ** 2)
+    with pytest.raises(lv.InputError, match="cannot be assembled"):
+        lv.simulate(oscillator, [1.0], [0.0], scheme="stormer-verlet", h=0.1, t_end=1.0, tier="assembled")
