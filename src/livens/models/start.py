@@ -12,6 +12,7 @@ from scipy.linalg import lapack
 
 from livens.errors import InputError
 from livens.expressions.numbers import one_of, vector
+from livens.expressions.stages import stage
 from livens.models.element_numbers import ElementNumbers
 from livens.models.model import InitialState
 from livens.models.redundancy import redundant_constraints
@@ -44,6 +45,7 @@ def initial_state(
     one_of("redundant", redundant, ("error", "remove", "auto"))
     q, v = (vector(name, value, system.coordinates, "coordinate") for name, value in (("q0", q0), ("v0", v0)))
     if system.large:
+        stage(f"checking {system.m} constraints")
         from livens.models.large_start import large_state  # SciPy's sparse matrices take long to import
 
         return large_state(system, q, v, k, t0, project, redundant)
