@@ -44,7 +44,7 @@ def run(
     compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller, which takes longer.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in a result file.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing result file.")] = False,
-    tier: Annotated[str | None, typer.Option(help="fused (native code, the default) or reference (slow).")] = None,
+    tier: Annotated[str | None, typer.Option(help="auto (by size), fused, assembled or reference (slow).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; no file unless --out.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
     accuracy: Annotated[

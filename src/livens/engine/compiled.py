@@ -11,6 +11,10 @@ from typing import Any, TypeVar
 import casadi as ca
 import numpy as np
 
+from livens.engine.assembled.assembly import Assembly, Bench
+from livens.engine.assembled.elimination import Elimination
+from livens.engine.assembled.stepper import AssembledStepper
+from livens.engine.assembled.trial import planned
 from livens.engine.correction import first_kernel
 from livens.engine.explicit import ExplicitStepper
 from livens.engine.factors import Order
@@ -36,6 +40,7 @@ from livens.expressions.stages import stage
 from livens.expressions.variables import ALWAYS, VARIABLES
 from livens.models.model import Model
 from livens.schemes.base import Scheme
+from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.step import FlatEquations
 
 T = TypeVar("T")
@@ -78,6 +83,23 @@ class CompiledStep:
         unknowns = getattr(self.equations, "unknowns", None)
         stage(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
         return self.equations.flatten()
+
+    # -- piece by piece -----------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def pieces(self) -> Pieces | None:
+        """The equations piece by piece, for the assembled tier; None if they cannot be written like that."""
+        return self.equations.pieces()
+
+    @functools.cached_property
+    def assembly(self) -> Assembly:
+        """The kernels of all pieces."""
+        assert self.pieces is not None
+        return Assembly(self.pieces)
+
+    @functools.cached_property
+    def elimination(self) -> Elimination | None:
+        """The order of elimination; None if there is no good one, and SuperLU has to do."""
+        return planned(self.assembly, self.model.parameter_vector())
 
     @functools.cached_property
     def variables(self) -> tuple[str, ...]:
@@ -124,8 +146,12 @@ class CompiledStep:
     def _address(self, name: str) -> int:
         return self._code[name].address if name in self._code else 0
 
-    def first_guess(self, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+    def first_guess(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
         """The unknowns to start the first step from."""
+        if tier == "assembled":
+            bench, assembly = Bench(self.assembly, c[2:]), self.assembly
+            memory = np.zeros(assembly.pieces.memory.size)
+            return assembly.pieces.guess(z, c, lambda x: bench.residual(x, z, memory, c))
         return self._guess(z, c)[0].ravel()
 
     @functools.cached_property
@@ -165,6 +191,8 @@ class CompiledStep:
     # -- at work ------------------------------------------------------------------------------------------------------
     def stepper(self, tier: str, k: np.ndarray, order: Order | None = None, control: Control | None = None) -> Stepper:
         """A tier for one run with the parameters k."""
+        if tier == "assembled":
+            return AssembledStepper(self, k, control)
         if tier == "reference":
             return ReferenceStepper(self.flat, k)
         if not self.flat.size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,38 @@ class ReferenceSolver:
         self.equations = equations
         self._floor = floor_function(equations)
 
+    # -- what is solved -----------------------------------------------------------------------------------------------
+    def residual(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """The equations at x."""
+        return np.asarray(self.equations.residual_function(x, z, c).full().ravel())
+
+    def bounds(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray) -> np.ndarray:
+        """Reciprocal round-off bounds of the residual at x, behind the correction dx."""
+        return np.asarray(self._floor(x, z, c, dx).full().ravel())
+
+    def linearised(
+        self, x: np.ndarray, z: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+        """The equations at x, their Jacobian as (values, rows, columns), and what makes its solution a correction."""
+        e = self.equations
+        residual, jacobian, *turn = (value.full().ravel() for value in e.newton_function(x, z, c))
+
+        def turned(solution: np.ndarray) -> np.ndarray:
+            if not turn:
+                return solution
+            _, rows, columns = e.turn
+            correction = solution.copy()
+            correction[list(set(rows))] = 0.0
+            np.add.at(correction, rows, turn[0] * solution[list(columns)])
+            return correction
+
+        return residual, (jacobian, e.rows, e.columns), turned
+
+    def row_name(self, i: int) -> str:
+        """What an equation is about."""
+        return self.equations.row_names[i]
+
+    # -- Newton's method ------------------------------------------------------------------------------------------------
     def solve(
         self, guess: np.ndarray, z: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, int, Trouble | None, np.ndarray, np.ndarray]:
@@ -60,27 +93,19 @@ class ReferenceSolver:
 
     def scales(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Reciprocal round-off bounds of the residual at x."""
-        return np.asarray(self._floor(x, z, c, np.zeros(x.size)).full().ravel())
+        return self.bounds(x, z, c, np.zeros(x.size))
 
     def _correction(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
-        e = self.equations
-        residual, jacobian, *turn = (value.full().ravel() for value in e.newton_function(x, z, c))
+        residual, (jacobian, rows, columns), turned = self.linearised(x, z, c)
         if not np.all(np.isfinite(jacobian)):
-            return np.full(e.size, np.nan)
+            return np.full(x.size, np.nan)
         import scipy.sparse as sp  # it takes long to import, and most runs never need it
         import scipy.sparse.linalg as spl
 
-        matrix = sp.csc_matrix((jacobian, (e.rows, e.columns)), shape=(e.size, e.size))
+        matrix = sp.csc_matrix((jacobian, (rows, columns)), shape=(x.size, x.size))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", spl.MatrixRankWarning)
-            solution = np.asarray(spl.splu(matrix).solve(residual))
-        if not turn:
-            return solution
-        _, rows, columns = e.turn
-        correction = solution.copy()
-        correction[list(set(rows))] = 0.0
-        np.add.at(correction, rows, turn[0] * solution[list(columns)])
-        return correction
+            return turned(np.asarray(spl.splu(matrix).solve(residual)))
 
     def _damped(
         self, x: np.ndarray, dx: np.ndarray, z: np.ndarray, c: np.ndarray, last: float
@@ -98,8 +123,7 @@ class ReferenceSolver:
         return full, worst, scale
 
     def _scaled(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray) -> tuple[float, np.ndarray]:
-        scale = self._floor(x, z, c, dx).full().ravel()
-        residual = self.equations.residual_function(x, z, c).full().ravel()
+        scale, residual = self.bounds(x, z, c, dx), self.residual(x, z, c)
         with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is seen by who asks
             return float(np.abs(residual * scale).max(initial=0.0)), scale
 
@@ -107,20 +131,19 @@ class ReferenceSolver:
         self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, scale: np.ndarray
     ) -> bool:
         """As `livens.engine.newton.curvature_explains`."""
-        here, forth, back = (self.equations.residual_function(y, z, c).full().ravel() for y in (x, x + dx, x - dx))
+        here, forth, back = (self.residual(y, z, c) for y in (x, x + dx, x - dx))
         with np.errstate(invalid="ignore", over="ignore"):
             curvature = 0.5 * np.abs(forth - 2.0 * here + back)
         return bool(np.all(np.abs(here) <= 1.0 / scale + 10.0 * curvature))
 
     def trouble(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, reason: str) -> Trouble:
         """Name the equation that is worst at x."""
-        residual = np.abs(self.equations.residual_function(x, z, c).full().ravel())
-        scale = self._floor(x, z, c, dx).full().ravel()
+        residual, scale = np.abs(self.residual(x, z, c)), self.bounds(x, z, c, dx)
         with np.errstate(invalid="ignore", over="ignore"):
             scaled = residual * scale
         worst = int(np.argmax(np.where(np.isnan(scaled), np.inf, scaled)))
         floor = float(1.0 / scale[worst]) if scale[worst] else np.inf
-        return Trouble(float(residual[worst]), floor, self.equations.row_names[worst], reason, float(c[0]))
+        return Trouble(float(residual[worst]), floor, self.row_name(worst), reason, float(c[0]))
 
 
 class ReferenceStepper:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,20 +21,23 @@ class Carry:
     x: np.ndarray  # unknowns of the last steps, oldest first
     dx: np.ndarray  # the last Newton correction
     scale: np.ndarray  # reciprocal round-off bounds of the residual
+    memory: np.ndarray = field(default_factory=lambda: np.zeros(0))  # what else a tier carries on
 
     @classmethod
-    def start(cls, t: float, z: np.ndarray, x: np.ndarray) -> Carry:
+    def start(cls, t: float, z: np.ndarray, x: np.ndarray, past: int = PAST) -> Carry:
         """Before the first step, from a state and a guess of the unknowns; the bounds accept nothing yet."""
-        past = np.empty((PAST, x.size))
-        past[:] = x
-        return cls(t, z.copy(), past, np.zeros(x.size), np.full(x.size, np.inf))
+        rows = np.empty((past, x.size))
+        rows[:] = x
+        return cls(t, z.copy(), rows, np.zeros(x.size), np.full(x.size, np.inf))
 
     def state(self) -> dict[str, Any]:
-        return {"time": self.t, "z": self.z, "x": self.x, "dx": self.dx, "scale": self.scale}
+        memory = {"memory": self.memory} if self.memory.size else {}
+        return {"time": self.t, "z": self.z, "x": self.x, "dx": self.dx, "scale": self.scale, **memory}
 
     @classmethod
     def restored(cls, stored: dict[str, Any]) -> Carry:
-        return cls(float(stored["time"]), *(np.array(stored[name]) for name in ("z", "x", "dx", "scale")))
+        found = cls(float(stored["time"]), *(np.array(stored[name]) for name in ("z", "x", "dx", "scale")))
+        return replace(found, memory=np.array(stored["memory"])) if "memory" in stored else found
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Steps:
     trouble: Trouble | None = None
     reached: bool = False  # the next step would go beyond where the run is to end
     fictive: np.ndarray | None = None  # where the steps end in fictive time, if they are equal there
+    M: np.ndarray | None = None  # what else the tier carries on, behind every step
 
     @property
     def taken(self) -> int:
@@ -74,9 +78,10 @@ class Steps:
         """The first s of these steps, as if no other had been taken."""
         if s == self.taken:
             return self if trouble is None else replace(self, trouble=trouble, reached=False)
-        unknowns = np.concatenate([self.before.x, self.X[:s]])[-PAST:]
+        unknowns = np.concatenate([self.before.x, self.X[:s]])[-len(self.before.x) :]
         t, z = (float(self.t[s - 1]), self.Z[s - 1].copy()) if s else (self.before.t, self.before.z)
-        carry = replace(self.carry, t=t, z=z, x=unknowns)
+        memory = self.before.memory if self.M is None or not s else self.M[s - 1].copy()
+        carry = replace(self.carry, t=t, z=z, x=unknowns, memory=memory)
         fictive = None if self.fictive is None else self.fictive[:s]
         return Steps(
             self.t[:s],
@@ -88,6 +93,7 @@ class Steps:
             carry,
             trouble,
             fictive=fictive,
+            M=None if self.M is None else self.M[:s],
         )
 
 
@@ -170,7 +176,7 @@ def steps_of(
     return Steps(t, sizes, Z, X, w.iterations[:taken], before, carry, trouble, reached)
 
 
-def finite(steps: Steps, w: Workspace, names: Any) -> Steps:
+def finite(steps: Steps, w: Any, names: Any) -> Steps:
     """The same steps up to the first state that is not finite, which no run may go on from.
 
     What is not finite stays so: looking at the last state is enough to know.

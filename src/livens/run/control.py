@@ -69,8 +69,8 @@ class StepControl:
         """Whether a run can be controlled like this."""
         if scheme.fictive:
             raise InputError(f"scheme '{scheme.name}' chooses its steps itself; it takes no step-size control")
-        if tier != "fused":
-            raise InputError("step-size control needs the fused tier")
+        if tier == "reference":
+            raise InputError("step-size control needs the fused tier, or the assembled one")
         if self.tolerance and not scheme.estimate_order:
             raise InputError(f"scheme '{scheme.name}' does not estimate its error; leave tolerance out of the control")
         if not scheme.implicit:

@@ -76,7 +76,7 @@ class Watch:
 
     name = "events"
 
-    def __init__(self, events: Sequence[Event], compiled: CompiledStep, k: np.ndarray) -> None:
+    def __init__(self, events: Sequence[Event], compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> None:
         self._names = [*names_of(events), *compiled.model.guards]
         model = compiled.model
         self._events, self._k, self._layout = list(events), k, compiled.layout
@@ -93,8 +93,7 @@ class Watch:
         self._events += [Event(_never_called, name=name, terminal=True) for name in model.guards]
         column = ca.densify(ca.vertcat(*columns))
         self._table, self._function = Table(model, column), model.view.function(column)
-        inside = compiled.flat.inside
-        self._inside = inside_function(compiled.flat) if inside is not None else None
+        self._inside = _inside(compiled, tier)
         self._before: np.ndarray | None = None
 
     def begin(self, carry: Carry) -> None:
@@ -162,10 +161,23 @@ class Watch:
         def state(theta: float) -> dict[str, np.ndarray]:
             parts = {name: np.ravel(cubic[name](np.array([theta * h]))) for name in names}
             if self._inside is not None:
-                function, own = self._inside
-                values = function(x, Z[0], here, theta)
-                values = values if isinstance(values, (list, tuple)) else [values]
-                parts |= {name: np.array(value).ravel() for name, value in zip(own, values, strict=True)}
+                parts |= self._inside(x, Z[0], here, theta)
             return parts
 
         return state
+
+
+def _inside(compiled: CompiledStep, tier: str) -> Callable[..., dict[str, np.ndarray]] | None:
+    """The scheme's own formula within a step, at (x, z, c, theta), if it has one."""
+    if tier == "assembled":
+        return compiled.assembly.pieces.inside
+    if compiled.flat.inside is None:
+        return None
+    function, own = inside_function(compiled.flat)
+
+    def inside(x: np.ndarray, z: np.ndarray, c: np.ndarray, theta: float) -> dict[str, np.ndarray]:
+        values = function(x, z, c, theta)
+        values = values if isinstance(values, (list, tuple)) else [values]
+        return {name: np.array(value).ravel() for name, value in zip(own, values, strict=True)}
+
+    return inside

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +101,8 @@ def tape_of(plan: Plan, every: int | None = None, keep: bool = True) -> tuple[Co
     reason = why_not(plan)
     if reason:
         raise InputError(reason.replace("members of an ensemble", "runs with derivatives"))
+    if plan.tier == "assembled":  # which has no derivatives
+        plan = dataclasses.replace(plan, tier="fused")
     compiled, initial = compile_and_start(plan)
     begun = StartMap(compiled, initial, plan.k, plan.h, tuple(plan.start))
     carry, stepper = Run.beginning(plan, compiled, initial)

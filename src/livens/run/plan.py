@@ -11,16 +11,23 @@ from typing import Any
 import numpy as np
 
 from livens import schemes
-from livens.engine.compiled import CompiledStep
+from livens.engine.compiled import CompiledStep, compiled_step
 from livens.errors import InputError, suggestion
 from livens.expressions.numbers import number, positive
 from livens.models.model import Model
 from livens.models.problem import Problem
+from livens.models.system import System
 from livens.results.record import Facts
 from livens.run.control import StepControl
 from livens.schemes.base import Scheme
 
-TIERS = ("fused", "reference")
+TIERS = ("auto", "fused", "assembled", "reference")
+#: Steps with more unknowns than this are assembled, element type by element type: one straight line of native code for
+#: all of them would take minutes to compile. Whether there is such code already makes no difference, so that a run is
+#: the same, bit for bit, whatever was run before.
+FUSED_UNKNOWNS = 300
+#: A step has hardly more unknowns than this for each coordinate and constraint.
+_FEW = 12
 #: More steps than this cannot be counted exactly.
 _MOST_STEPS = 2**52
 
@@ -47,7 +54,7 @@ class Plan:
     project: bool = False
     redundant: str = "error"
     control: StepControl | None = None
-    tier: str = "fused"
+    tier: str = "auto"
     store: str | Sequence[str] | None = None
     compress: bool = False
 
@@ -109,6 +116,8 @@ class Plan:
             raise InputError(f"every must be a whole number of at least 1 (and at most 2**52), got {every!r}")
         if not isinstance(self.tier, str) or self.tier not in TIERS:
             raise InputError(f"unknown tier '{self.tier}'{suggestion(str(self.tier), TIERS)}")
+        if self.tier in ("auto", "assembled"):
+            object.__setattr__(self, "tier", _tier(self.model, self.scheme, self.tier))
         if self.control is not None and not isinstance(self.control, StepControl):
             raise InputError(f"control must be a livens.StepControl, got {self.control!r}")
         if self.control is not None:
@@ -198,3 +207,18 @@ class Plan:
             control=StepControl(**facts.control) if facts.control else None,
         )
         return cls.of(model, **{**told, **{name: value for name, value in changes.items() if value is not None}})
+
+
+def _tier(model: Model, scheme: Scheme, wanted: str) -> str:
+    """The tier for a model and a scheme: by its size, unless one is wanted that can do it."""
+    if wanted == "auto" and not (isinstance(model, System) and _FEW * (model.n + model.m) > FUSED_UNKNOWNS):
+        return "fused"
+    unknowns = compiled_step(model, scheme).equations.size_in_pieces if isinstance(model, System) else 0
+    if wanted == "auto":
+        return "assembled" if unknowns > FUSED_UNKNOWNS else "fused"
+    if not unknowns:
+        raise InputError(
+            f"scheme '{scheme.name}' cannot be assembled for this model: its equations are not a sum over elements; "
+            "leave the tier out"
+        )
+    return wanted

@@ -28,6 +28,8 @@ from livens.schemes.step import FlatEquations
 
 #: One call of the compiled loop takes at most this many steps, and numbers (what fits into a core's cache).
 _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
+#: Large systems are bound by memory anyway; more steps at a time cost less between them.
+_ASSEMBLED_NUMBERS = 4_000_000
 #: The reference tier is slow: look at the clock and at Ctrl-C more often.
 _REFERENCE_STEPS = 32
 #: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.
@@ -76,7 +78,7 @@ class Run:
         self._plan, self._compiled, self._facts = plan, compiled, facts
         self._recorder, self._extremes = recorder, Extremes(compiled, plan.k)
         self._listeners: tuple[Listener, ...] = (self._extremes, recorder)
-        self._watch = Watch(events, compiled, plan.k) if events or compiled.model.guards else None
+        self._watch = Watch(events, compiled, plan.k, plan.tier) if events or compiled.model.guards else None
         self._march = march_of(plan, compiled.layout)
         self._progress = progress
         self._ended = False  # by an event, and not where the user said
@@ -102,7 +104,8 @@ class Run:
         """State and unknowns before the first step, and who takes it."""
         memory = compiled.scheme.memory(compiled.model, initial.values, plan.k, initial.t, plan.h)
         z = compiled.layout.vector({**initial.values, **memory})
-        carry = Carry.start(initial.t, z, compiled.first_guess(z, np.concatenate([[plan.h, plan.t0], plan.k])))
+        c = np.concatenate([[plan.h, plan.t0], plan.k])
+        carry = Carry.start(initial.t, z, compiled.first_guess(z, c, plan.tier))
         return carry, _stepper(plan, compiled, carry)
 
     def _checkpoint(self) -> Checkpoint:
@@ -190,7 +193,8 @@ class Run:
     def _chunk(self) -> int:
         """How many steps the next chunk may have."""
         plan = self._plan
-        chunk = max(1, min(_CHUNK_STEPS, _CHUNK_NUMBERS // (self._carry.z.size + self._carry.x.shape[1])))
+        numbers = _ASSEMBLED_NUMBERS if plan.tier == "assembled" else _CHUNK_NUMBERS
+        chunk = max(1, min(_CHUNK_STEPS, numbers // (self._carry.z.size + self._carry.x.shape[1])))
         if plan.tier == "reference":
             chunk = _REFERENCE_STEPS
         most = plan.control.most_steps if plan.control else 0

@@ -71,7 +71,8 @@ def simulate(
     :param scaling: a scaling function (see `livens.scaling`) for schemes that adapt their steps; h is then the step of
         a fictive time.
     :param events: `livens.Event` objects: zeros of functions of the state that are looked for, see `Result.events`.
-    :param tier: "fused" (native code) or "reference" (slow and simple).
+    :param tier: "auto" (by the size of the model), "fused" (one straight line of native code), "assembled" (native code
+        for each type of element, for large systems) or "reference" (slow and simple). All give the same to round-off.
     :param out: a file to write the run to as it goes; `force` replaces an existing one.
     :param store: names of the variables to keep, such as ``["q", "v"]``; all if not given, and t in any case.
     :param compress: make the file smaller; writing it then takes longer.

@@ -32,7 +32,7 @@ def why_not(plan: Plan) -> str:
     """Why runs like this one cannot be taken together, in words; nothing if they can."""
     if not plan.equal_steps:
         return "members of an ensemble take equal steps of time, neither controlled ones nor those of a fictive time"
-    if plan.tier != "fused":
+    if plan.tier == "reference":
         return "members of an ensemble are run by native code"
     if plan.model.guards:
         return f"the model does not allow everything ({', '.join(plan.model.guards)}), which an ensemble cannot watch"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from livens.expressions.graph.roundoff import VECTOR_LIBRARY, roundoff_bound, uses_library
 from livens.expressions.layout import Layout
+
+if TYPE_CHECKING:
+    from livens.schemes.recipes.pieces import Pieces
 
 
 class StepEquations:
@@ -26,6 +29,15 @@ class StepEquations:
     def flatten(self) -> FlatEquations:
         """The same equations as one expression graph."""
         raise NotImplementedError
+
+    @property
+    def size_in_pieces(self) -> int:
+        """The number of unknowns, if the equations can be written piece by piece; else 0."""
+        return 0
+
+    def pieces(self) -> Pieces | None:
+        """The same equations piece by piece, one kernel for each type of element, if they can be written like that."""
+        return None
 
     @functools.cached_property
     def fingerprint(self) -> str:

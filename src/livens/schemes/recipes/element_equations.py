@@ -16,6 +16,7 @@ from livens.models.element import ElementModel
 from livens.models.model import digest_of
 from livens.models.system import System
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Reduction, State
+from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.recipes.turning import unit_multiplier
 from livens.schemes.step import FlatEquations, StepEquations, table_digest
 
@@ -113,6 +114,15 @@ class ElementEquations(StepEquations):
         balance = [f"balance of momentum of {c}{s}" for s in suffix for c in system.coordinates]
         suffix = ["" if len(scheme.multipliers) == 1 else f" ({name})" for name in scheme.multipliers]
         return (*balance, *(f"constraint {g}{s}" for s in suffix for g in system.constraint_names))
+
+    @property
+    def size_in_pieces(self) -> int:
+        return 0 if self.reductions else self.unknowns.size
+
+    def pieces(self) -> Pieces | None:
+        from livens.schemes.recipes.element_pieces import element_pieces  # it is made of these
+
+        return None if self.reductions else element_pieces(self)
 
     @functools.cached_property
     def fingerprint(self) -> str:

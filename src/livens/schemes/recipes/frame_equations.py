@@ -22,6 +22,7 @@ from livens.models.model import digest_of
 from livens.models.system import System
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, State
 from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState
+from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.step import FlatEquations, StepEquations, table_digest
 
 #: The part of the state that holds the angular momenta of bodies in their own frames.
@@ -186,6 +187,15 @@ class FrameEquations(StepEquations):
         if self.scheme.both_levels:
             names += [f"hidden constraint {system.constraint_names[i]}" for i in self.kept]
         return tuple(names)
+
+    @property
+    def size_in_pieces(self) -> int:
+        return 0 if self.scheme.both_levels else self.unknowns.size
+
+    def pieces(self) -> Pieces | None:
+        from livens.schemes.recipes.frame_pieces import frame_pieces  # it is made of these
+
+        return None if self.scheme.both_levels else frame_pieces(self)
 
     @functools.cached_property
     def fingerprint(self) -> str:

@@ -1,0 +1,265 @@
+"""All pieces of a step put together: kernels, and who sums up what they write.
+
+Pieces write to a pool; whoever needs a number gathers it. So no two instances write to one place, and sums are always
+taken in the same order, whoever computes their parts.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from livens.engine.assembled.indexed import FIRST, OFFSETS, WIDTH, in_pool
+from livens.engine.assembled.piece_kernels import PieceKernels, parameter_tables
+from livens.engine.jit import jit
+from livens.engine.newton import call
+from livens.expressions.graph.roundoff import UNIT
+from livens.schemes.recipes.pieces import Pieces
+
+#: Unknowns smaller than this part of the largest of their kind need not be known to their own last digit.
+_OWN_DIGITS = 1e-4
+#: Which kernel of a piece is called, by its column in the addresses; what it writes begins at a column behind these.
+NEWTON, RESIDUAL, FLOOR, END, TURN = range(5)
+_KERNELS = ("newton", "residual", "floor", "end", "turn")
+POOL, FLOORS, ENDS = 5, 6, 7
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Numbers to be summed up of a pool: those of target ``i`` stand at ``positions[starts[i]:starts[i+1]]``."""
+
+    starts: np.ndarray
+    positions: np.ndarray
+
+    @classmethod
+    def of(cls, targets: list[np.ndarray], positions: list[np.ndarray], size: int) -> Sums:
+        """In the order given, target by target; negative targets are left out."""
+        target = np.concatenate([*targets, np.zeros(0, dtype=np.int64)])
+        position = np.concatenate([*positions, np.zeros(0, dtype=np.int64)])
+        chosen = target >= 0
+        target, position = target[chosen], position[chosen]
+        order = np.argsort(target, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=size))])
+        return cls(starts.astype(np.int64), position[order].astype(np.int64))
+
+
+class Assembly:
+    """The kernels of a step and how their outputs are summed up. It is the same for all runs of a model."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
+        size, states = pieces.size, pieces.layout.size
+        adders = np.zeros(states, dtype=np.int64)
+        for p in pieces.pieces:
+            for column in p.end_places.T:
+                np.add.at(adders, column, 1)
+        self.kernels = [PieceKernels(p, pieces, adders == 1) for p in pieces.pieces]
+        #: Entries of the state that nothing is added to.
+        self.blank = np.flatnonzero(adders == 0)
+        #: Where the outputs of each piece begin: with derivatives, bounds, ends.
+        self.bases = np.zeros((len(self.kernels), 3), dtype=np.int64)
+        tops = np.zeros(3, dtype=np.int64)
+        rows: list[np.ndarray] = []
+        positions: list[list[np.ndarray]] = [[], [], []]
+        ends: list[np.ndarray] = []
+        for i, kernel in enumerate(self.kernels):
+            p, each = kernel.piece, np.arange(kernel.piece.count)
+            self.bases[i] = tops
+            strides = np.array([kernel.outputs, kernel.row_count, len(kernel.summed)])
+            first = [base + in_pool(each, stride) for base, stride in zip(tops, strides, strict=True)]
+            for a in range(kernel.row_count):
+                rows.append(p.equations[:, a])
+                positions[0].append(first[0] + a * WIDTH)
+                positions[1].append(first[1] + a * WIDTH)
+            for a, column in enumerate(kernel.summed):
+                ends.append(p.end_places[:, column])
+                positions[2].append(first[2] + a * WIDTH)
+            tops = tops + -(-p.count // WIDTH) * WIDTH * strides
+        self.tops = tops
+        self.residual_sums = Sums.of(rows, positions[0], size)
+        self.floor_sums = Sums.of(rows, positions[1], size)
+        summed = np.unique(np.concatenate([*ends, np.zeros(0, dtype=np.int64)]))
+        number = np.full(states, -1)
+        number[summed] = np.arange(summed.size)
+        self.summed = summed.astype(np.int64)  # the entries of the state that are sums
+        self.end_sums = Sums.of([number[e] for e in ends], positions[2], summed.size)
+        codes = [[kernel.address(name) for name in _KERNELS] for kernel in self.kernels]
+        self.addresses = np.concatenate([np.array(codes, dtype=np.int64), self.bases], axis=1)
+        self.turning = any(kernel.address("turn") for kernel in self.kernels)
+        self.index_blocks = [kernel.table.blocks() for kernel in self.kernels]
+
+    @functools.cached_property
+    def pattern(self) -> tuple[np.ndarray, np.ndarray, Sums]:
+        """Rows and columns of the Jacobian's nonzeros, column by column, and how they are summed up of the pool."""
+        rows, columns, positions = [], [], []
+        for i, kernel in enumerate(self.kernels):
+            p = kernel.piece
+            first = self.bases[i, 0] + in_pool(np.arange(p.count), kernel.outputs)
+            for a, (row, column) in enumerate(p.pattern):
+                rows.append(p.equations[:, row])
+                columns.append(p.x[:, column])
+                positions.append(first + (kernel.row_count + a) * WIDTH)
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        key = np.where(row >= 0, column * self.pieces.size + row, -1)
+        places = np.unique(key[key >= 0])
+        targets = np.where(key >= 0, np.searchsorted(places, key), -1)
+        sums = Sums.of([targets], [np.concatenate(positions)], places.size)
+        return places % self.pieces.size, places // self.pieces.size, sums
+
+
+class Bench:
+    """The arrays of one run on an assembly: tables with its parameters, the pool, the context."""
+
+    def __init__(self, assembly: Assembly, k: np.ndarray, extra: int = 0) -> None:
+        a = self.assembly = assembly
+        self.context = np.zeros(4, dtype=np.int64)
+        self.pool = np.zeros(int(a.tops[0]) + extra + WIDTH)
+        self.floors, self.ends = np.zeros(int(a.tops[1]) + WIDTH), np.zeros(int(a.tops[2]) + WIDTH)
+        self.errors = np.zeros(a.pieces.size)
+        self._held = [parameter_tables(kernel, k) for kernel in a.kernels]
+        offsets = [kernel.table.offsets for kernel in a.kernels]
+        self.tables = np.zeros((len(a.kernels), OFFSETS + max(map(len, offsets))), dtype=np.int64)
+        for i, kernel in enumerate(a.kernels):
+            shared, own = self._held[i]
+            blocks = -(-kernel.piece.count // WIDTH)
+            addresses = a.index_blocks[i].ctypes.data, own.ctypes.data, shared.ctypes.data, self.context.ctypes.data
+            self.tables[i, FIRST:OFFSETS] = [0, blocks, *addresses]
+            self.tables[i, OFFSETS : OFFSETS + len(offsets[i])] = offsets[i]
+        self.kinds = np.array(a.pieces.kinds, dtype=np.int64)
+
+    # -- one evaluation at a time, for those who do not step in compiled code -------------------------------------------
+    def residual(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """The equations at x."""
+        a, r = self.assembly, np.zeros(x.size)
+        self.context[0] = m.ctypes.data
+        run_pieces(a.addresses, self.tables, RESIDUAL, POOL, x, z, c, self.pool)
+        gather_sums(a.residual_sums.starts, a.residual_sums.positions, self.pool, r)
+        return r
+
+    def newton(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The equations at x, and the nonzeros of their Jacobian."""
+        a, r = self.assembly, np.zeros(x.size)
+        self.context[0] = m.ctypes.data
+        run_pieces(a.addresses, self.tables, NEWTON, POOL, x, z, c, self.pool)
+        gather_sums(a.residual_sums.starts, a.residual_sums.positions, self.pool, r)
+        sums = a.pattern[2]
+        values = np.zeros(sums.starts.size - 1)
+        gather_sums(sums.starts, sums.positions, self.pool, values)
+        return r, values
+
+    def scales(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray, dx: np.ndarray) -> np.ndarray:
+        """Reciprocal round-off bounds of the residual at x."""
+        a, scale = self.assembly, np.zeros(x.size)
+        self.context[0] = m.ctypes.data
+        floor_scales(
+            a.addresses, self.tables, self.context, x, z, c, dx, self.errors, self.floors,
+            a.floor_sums.starts, a.floor_sums.positions, self.kinds, scale,
+        )  # fmt: skip
+        return scale
+
+    def turn(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray, dx: np.ndarray) -> None:
+        """Variations -> corrections, in place."""
+        if self.assembly.turning:
+            self.context[0], self.context[3] = m.ctypes.data, dx.ctypes.data
+            run_pieces(self.assembly.addresses, self.tables, TURN, ENDS, x, z, c, self.ends)
+
+    def end(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """State and memory at the end of the step."""
+        a, z1, m1 = self.assembly, np.zeros(z.size), np.zeros(m.size)
+        end_of_step(
+            a.addresses, self.tables, self.context, x, z, m, c, self.ends, a.end_sums.starts, a.end_sums.positions,
+            a.summed, a.blank, z1, m1,
+        )  # fmt: skip
+        return z1, m1
+
+
+# -- compiled once per machine ----------------------------------------------------------------------------------------
+@jit
+def run_pieces(
+    addresses: np.ndarray,
+    tables: np.ndarray,
+    which: int,
+    base: int,
+    x: np.ndarray,
+    z: np.ndarray,
+    c: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Call one kernel of every piece that has it."""
+    for i in range(addresses.shape[0]):
+        if addresses[i, which]:
+            begin = out.ctypes.data + 8 * addresses[i, base]
+            call(addresses[i, which], x.ctypes.data, z.ctypes.data, c.ctypes.data, tables[i].ctypes.data, begin)
+
+
+@jit
+def gather_sums(starts: np.ndarray, positions: np.ndarray, pool: np.ndarray, out: np.ndarray) -> None:
+    """Sum up what belongs together, always in the same order."""
+    for i in range(starts.size - 1):
+        total = 0.0
+        for j in range(starts[i], starts[i + 1]):
+            total += pool[positions[j]]
+        out[i] = total
+
+
+@jit
+def floor_scales(
+    addresses: np.ndarray,
+    tables: np.ndarray,
+    context: np.ndarray,
+    x: np.ndarray,
+    z: np.ndarray,
+    c: np.ndarray,
+    dx: np.ndarray,
+    errors: np.ndarray,
+    floors: np.ndarray,
+    starts: np.ndarray,
+    positions: np.ndarray,
+    kinds: np.ndarray,
+    scale: np.ndarray,
+) -> None:
+    """Reciprocal round-off bounds of the residual, as `livens.engine.kernels.floor_function` has them."""
+    first = 0
+    for kind in kinds:
+        largest = 0.0
+        for i in range(first, first + kind):
+            largest = max(largest, abs(x[i]))
+        for i in range(first, first + kind):
+            errors[i] = abs(x[i]) + 4.0 * abs(dx[i]) + _OWN_DIGITS * largest
+        first += kind
+    context[3] = errors.ctypes.data
+    run_pieces(addresses, tables, FLOOR, FLOORS, x, z, c, floors)
+    gather_sums(starts, positions, floors, scale)
+    for i in range(scale.size):
+        scale[i] = 1.0 / (UNIT * scale[i] + 1e-290)
+
+
+@jit
+def end_of_step(
+    addresses: np.ndarray,
+    tables: np.ndarray,
+    context: np.ndarray,
+    x: np.ndarray,
+    z: np.ndarray,
+    m: np.ndarray,
+    c: np.ndarray,
+    ends: np.ndarray,
+    starts: np.ndarray,
+    positions: np.ndarray,
+    summed: np.ndarray,
+    blank: np.ndarray,
+    z1: np.ndarray,
+    m1: np.ndarray,
+) -> None:
+    """State and memory at the end of the step."""
+    context[0], context[1], context[2] = m.ctypes.data, z1.ctypes.data, m1.ctypes.data
+    run_pieces(addresses, tables, END, ENDS, x, z, c, ends)
+    for i in range(summed.size):
+        total = 0.0
+        for j in range(starts[i], starts[i + 1]):
+            total += ends[positions[j]]
+        z1[summed[i]] = total
+    for i in blank:
+        z1[i] = 0.0

@@ -1,0 +1,395 @@
+"""The order of elimination: rounds of independent blocks, and classes of equal fronts in them.
+
+Blocks are bodies, with the multipliers of what constrains them alone, and joints. In every round the cheapest blocks
+go that are not coupled to each other; for a chain that is odd-even reduction, and a chain of N bodies takes log N rounds.
+A joint may go once its body has gone. Whatever has no small and equal fronts any more is left as the core.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from livens.engine.assembled.assembly import Assembly
+from livens.engine.assembled.front_class import FrontClass, NoPivotError, Shape, Signature
+from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
+
+#: Blocks whose boundary is at most this many times that of the smallest go in the same round. Without such a tolerance
+#: a chain would be eaten from its ends.
+_TOLERANCE, _MORE = 2.0, 4
+#: A front has at most this many unknowns, and there are at most this many classes.
+_LARGEST_FRONT, _MOST_CLASSES = 48, 150
+#: And a class takes at most this many products: its code would take seconds to compile.
+_MOST_PRODUCTS = 4000
+#: So many unknowns are solved at once in the end: no class for a single front.
+_SMALL_CORE = 24
+
+
+@dataclass
+class Source:
+    """An element, or a front that has been eliminated: what it offers, of which blocks, and where."""
+
+    signature: Signature
+    blocks: tuple[int, ...]
+    place: int  # in the pool, of elements; number of the front among those of its class
+    of: FrontClass | None = None
+    trial: int = 0  # where it stands among the numbers that pivots are chosen by
+
+
+@dataclass
+class Front:
+    """A front of a class: its sources, its own unknowns, and those of its boundary."""
+
+    sources: list[int]
+    own: list[int]
+    boundary: list[int]
+
+
+@dataclass
+class Batch:
+    """Fronts of one class that are eliminated in one round."""
+
+    of: FrontClass
+    first: int  # block of eight fronts
+    stop: int
+
+
+@dataclass
+class Core:
+    """What is left: a matrix whose entries, and right-hand sides, are summed up of the pool."""
+
+    unknowns: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    positions: np.ndarray
+    right: np.ndarray
+    right_positions: np.ndarray
+    #: For every unknown of the core: the number of its block, and whether it is a multiplier.
+    block: np.ndarray
+    multiplier: np.ndarray
+
+
+class Elimination:
+    """Which blocks are eliminated when; it is the same for all runs of a model."""
+
+    def __init__(self, assembly: Assembly, trial: np.ndarray, largest: int = _LARGEST_FRONT) -> None:
+        """`trial` is a pool of numbers at a position that has nothing special: by them pivots are chosen."""
+        self._assembly, self._largest = assembly, largest
+        self._trial, self._trial_size = np.concatenate([trial, np.zeros(trial.size)]), trial.size
+        self.classes: list[FrontClass] = []
+        self.fronts: dict[int, list[Front]] = defaultdict(list)  # by the number of the class
+        self.batches: list[Batch] = []
+        self._blocks()
+        self._elements()
+        self._joints_of_trees()
+        self._rounds()
+        self._place()
+
+    # -- blocks and sources -----------------------------------------------------------------------------------------------
+    def _blocks(self) -> None:
+        pieces = self._assembly.pieces
+        self._block = pieces.body.copy()
+        count = int(self._block.max(initial=-1)) + 1
+        self.bodies = count
+        for piece in pieces.pieces:
+            if not piece.pattern:
+                continue
+            of_multipliers = pieces.multiplier[piece.x[0]]
+            if not of_multipliers.any():
+                continue
+            multipliers, others = piece.x[:, of_multipliers], self._block[piece.x[:, ~of_multipliers]]
+            free = self._block[multipliers[:, 0]] < 0
+            one = (others == others[:, :1]).all(axis=1) if others.shape[1] else np.zeros(len(others), dtype=bool)
+            alone = free & one
+            if alone.any():
+                self._block[multipliers[alone]] = others[alone, :1]
+            joints = np.flatnonzero(free & ~one)
+            self._block[multipliers[joints]] = (count + np.arange(joints.size))[:, None]
+            count += joints.size
+        order = np.argsort(self._block, kind="stable")
+        sizes = np.bincount(self._block, minlength=count)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        self._position = np.empty(pieces.size, dtype=np.int64)
+        self._position[order] = np.arange(pieces.size) - starts[self._block[order]]
+        self.unknowns = [order[a:b].tolist() for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        kinds = pieces.multiplier.astype(int)
+        self._kinds = [tuple(kinds[own].tolist()) for own in self.unknowns]
+
+    def _elements(self) -> None:
+        """Elements are the first sources."""
+        assembly = self._assembly
+        self.sources: list[Source] = []
+        self._signatures: dict[tuple[object, ...], Signature] = {}
+        self._at_block: list[list[tuple[int, int]]] = [[] for _ in self.unknowns]  # (source, role)
+        for i, kernel in enumerate(assembly.kernels):
+            piece = kernel.piece
+            if not piece.pattern:
+                continue
+            places = assembly.bases[i, 0] + in_pool(np.arange(piece.count), kernel.outputs)
+            blocks, positions = self._block[piece.x].tolist(), self._position[piece.x].tolist()
+            row_blocks, row_positions = self._of_equations(piece.equations)
+            known: dict[tuple[object, ...], Signature] = {}
+            for e in range(piece.count):
+                roles = list(dict.fromkeys(blocks[e]))
+                number = {block: role for role, block in enumerate(roles)}
+                columns = tuple((number[b], a) for b, a in zip(blocks[e], positions[e], strict=True))
+                rows = tuple(
+                    (number[b], a) if b >= 0 else None for b, a in zip(row_blocks[e], row_positions[e], strict=True)
+                )
+                key = columns, rows
+                if key not in known:
+                    entries = tuple(
+                        (*rows[row], *columns[column], kernel.row_count + a)
+                        for a, (row, column) in enumerate(piece.pattern)
+                        if rows[row] is not None
+                    )
+                    known[key] = self._signature(entries, (), len(roles))
+                self._add(Source(known[key], tuple(roles), int(places[e]), trial=int(places[e])))
+
+    def _of_equations(self, equations: np.ndarray) -> tuple[list[list[int]], list[list[int]]]:
+        left_out = equations < 0
+        block = np.where(left_out, -1, self._block[np.where(left_out, 0, equations)])
+        position = np.where(left_out, -1, self._position[np.where(left_out, 0, equations)])
+        return block.tolist(), position.tolist()
+
+    def _signature(
+        self,
+        entries: tuple[tuple[int, int, int, int, int], ...],
+        right: tuple[tuple[int, int, int], ...],
+        roles: int,
+    ) -> Signature:
+        """One object for equal signatures."""
+        key = entries, right, roles
+        if key not in self._signatures:
+            self._signatures[key] = Signature(len(self._signatures), *key)
+        return self._signatures[key]
+
+    def _add(self, source: Source) -> None:
+        number = len(self.sources)
+        self.sources.append(source)
+        for role, block in enumerate(source.blocks):
+            self._at_block[block].append((number, role))
+
+    def _joints_of_trees(self) -> None:
+        """In a tree every joint has its body, found by stripping leaves; then its Schur complement is definite."""
+        count = len(self.unknowns)
+        self._match: dict[int, int] = {}
+        if count - self.bodies >= self.bodies:
+            return
+        ends: dict[int, set[int]] = defaultdict(set)
+        for source in self.sources:
+            joints = [b for b in source.blocks if b >= self.bodies]
+            for joint in joints:
+                ends[joint] |= {b for b in source.blocks if b < self.bodies}
+        at: dict[int, set[int]] = defaultdict(set)
+        for joint, bodies in ends.items():
+            for body in bodies:
+                at[body].add(joint)
+        # a body with constraints of its own may have no freedom left for a joint
+        free = [not any(self._kinds[b]) or 2 * sum(self._kinds[b]) <= len(self._kinds[b]) for b in range(self.bodies)]
+        leaves = [b for b in range(self.bodies) if len(at[b]) == 1 and free[b]]
+        match: dict[int, int] = {}
+        while leaves:
+            body = leaves.pop()
+            if len(at[body]) != 1:
+                continue
+            joint = at[body].pop()
+            match[joint] = body
+            for other in ends[joint]:
+                at[other].discard(joint)
+                if len(at[other]) == 1 and free[other]:
+                    leaves.append(other)
+        if len(match) == count - self.bodies:
+            self._match = match
+
+    # -- rounds ---------------------------------------------------------------------------------------------------------
+    def _front(self, block: int) -> tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]:
+        """Boundary, sources in a canonical order, and their numbers."""
+        bound: dict[int, int] = {}
+        numbers: list[int] = []
+        shape = []
+        own = sorted(self._at_block[block], key=lambda s: (self.sources[s[0]].signature.number, s[1], s[0]))
+        for number, role in own:
+            source = self.sources[number]
+            local = [-1] * len(source.blocks)
+            for other in source.signature.couplings[role]:
+                there = source.blocks[other]
+                if there != block and self._alive[there]:
+                    local[other] = bound.setdefault(there, len(bound))
+            shape.append((source.signature, role, tuple(local)))
+            numbers.append(number)
+        return list(bound), tuple(shape), numbers
+
+    def _rounds(self) -> None:
+        count = len(self.unknowns)
+        sizes = [len(own) for own in self.unknowns]
+        self._alive = [True] * count
+        ready = [b < self.bodies for b in range(count)]
+        known: dict[tuple[object, ...], FrontClass] = {}
+        remaining, dirty = list(range(count)), set(range(count))
+        found: dict[int, tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]] = {}
+        cost: dict[int, int] = {}
+        refused: set[int] = set()
+        self.rounds = 0
+        while remaining:
+            for b in dirty:
+                if self._alive[b]:
+                    found[b] = self._front(b)
+                    cost[b] = sum(sizes[x] for x in found[b][0])
+            refused -= dirty
+            dirty = set()
+            able = [b for b in remaining if ready[b] and b not in refused and cost[b] + sizes[b] <= self._largest]
+            left = sum(sizes[b] for b in remaining)
+            if not able or len(self.classes) > _MOST_CLASSES or left <= _SMALL_CORE:
+                break
+            smallest = min(cost[b] for b in able)
+            blocked: set[int] = set()
+            chosen = []
+            for b in able:
+                if cost[b] <= max(_TOLERANCE * smallest, smallest + _MORE) and b not in blocked:
+                    chosen.append(b)
+                    blocked.update(found[b][0])
+            groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+            for b in chosen:
+                bound, shape, _ = found[b]
+                ids = tuple((s.number, role, local) for s, role, local in shape)
+                groups[self._kinds[b], ids, tuple(sizes[x] for x in bound)].append(b)
+            if len(groups) > max(12, len(chosen) // 3) and left > 400:
+                break  # nearly every front has its own shape
+            gone: set[int] = set()
+            for key, members in groups.items():
+                gone |= self._eliminate(key, members, found, known, refused)
+            if not gone and not (set(able) - refused):
+                break
+            for b in gone:
+                self._alive[b] = False
+                for x in found[b][0]:
+                    dirty.add(x)
+                    if x >= self.bodies and not ready[x]:
+                        ready[x] = self._match[x] == b if self._match else True
+            remaining = [b for b in remaining if self._alive[b]]
+            for x in dirty:
+                self._at_block[x] = [s for s in self._at_block[x] if self._matters(x, *s)]
+            self.rounds += 1
+        self._core_blocks = remaining
+
+    def _matters(self, block: int, number: int, role: int) -> bool:
+        """Whether a source has something left to say about a block."""
+        source = self.sources[number]
+        near = source.signature.couplings[role]
+        return role in source.signature.pushed or any(self._alive[source.blocks[other]] for other in near)
+
+    def _eliminate(
+        self,
+        key: tuple[object, ...],
+        members: list[int],
+        found: dict[int, tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]],
+        known: dict[tuple[object, ...], FrontClass],
+        refused: set[int],
+    ) -> set[int]:
+        """Eliminate fronts of one shape; those whose pivots vanish have to wait."""
+        made = known.get(key)
+        if made is None:
+            bound, shape, _ = found[members[0]]
+            made = FrontClass(Shape(self._kinds[members[0]], shape, key[2]))  # type: ignore[arg-type]
+        where = np.array([[self.sources[s].trial for s in found[b][2]] for b in members])
+        strides = [WIDTH if self.sources[s].of is None else 1 for s in found[members[0]][2]]
+        A = made.assembled(self._trial, where.reshape(len(members), -1), strides)
+        try:
+            good = made.eliminated(A)
+        except NoPivotError:
+            good = np.zeros(len(members), dtype=bool)
+        if made.order and made.products > _MOST_PRODUCTS:
+            good[:] = False
+        refused |= {b for b, fine in zip(members, good, strict=True) if not fine}
+        if not good.any():
+            return set()
+        if key not in known:
+            known[key] = made
+            made.number = len(self.classes)
+            self.classes.append(made)
+            made.signature = self._signature(*made.offered)
+        assert made.signature is not None
+        number = made.number
+        fronts = self.fronts[number]
+        first = len(fronts)
+        chosen = [(b, A[i]) for i, b in enumerate(members) if good[i]]
+        values = np.zeros((len(chosen), made.outputs))
+        for slot, (i, j) in enumerate(made.updates):
+            values[:, slot] = [a[i, j] for _, a in chosen]
+        for i, (b, _) in enumerate(chosen):
+            bound, _, numbers = found[b]
+            fronts.append(Front(numbers, self.unknowns[b], [u for x in bound for u in self.unknowns[x]]))
+            if bound:
+                at = self._trial_size + i * made.outputs
+                self._add(Source(made.signature, tuple(bound), first + i, made, at))
+        self._remember(values.ravel())
+        while len(fronts) % WIDTH:
+            fronts.append(fronts[-1])
+        self.batches.append(Batch(made, first // WIDTH, len(fronts) // WIDTH))
+        return {b for b, _ in chosen}
+
+    def _remember(self, values: np.ndarray) -> None:
+        """Numbers of eliminated fronts, behind those there are."""
+        stop = self._trial_size + values.size
+        if stop > self._trial.size:
+            self._trial = np.concatenate([self._trial, np.zeros(stop)])
+        self._trial[self._trial_size : stop] = values
+        self._trial_size = stop
+
+    # -- where everything stands ------------------------------------------------------------------------------------------
+    def _place(self) -> None:
+        top, factors = int(self._assembly.tops[0]), 0
+        self.bases, self.factor_bases = {}, {}
+        for number, made in enumerate(self.classes):
+            self.bases[id(made)], self.factor_bases[id(made)] = top, factors
+            top += len(self.fronts[number]) * made.outputs
+            factors += len(self.fronts[number]) * made.factors
+        self.pool_size, self.factor_size = top, factors
+        place = np.array([self._pool_place(source) for source in self.sources], dtype=np.int64)
+        self.tables = []
+        for number in range(len(self.classes)):
+            rows = [[*place[front.sources].tolist(), *front.own, *front.boundary] for front in self.fronts[number]]
+            self.tables.append(in_blocks(np.array(rows, dtype=np.int32)))
+        self.core = self._core(place)
+        self.products = sum(made.products * len(self.fronts[n]) for n, made in enumerate(self.classes))
+        self.fronts.clear()
+        self._trial = np.zeros(0)
+
+    def _pool_place(self, source: Source) -> int:
+        if source.of is None:
+            return source.place
+        outputs = source.of.outputs
+        return self.bases[id(source.of)] + int(in_pool(np.array([source.place]), outputs)[0])
+
+    def _core(self, place: np.ndarray) -> Core:
+        blocks = self._core_blocks
+        unknowns = [u for b in blocks for u in self.unknowns[b]]
+        at = {u: i for i, u in enumerate(unknowns)}
+        entries: list[tuple[int, int, int]] = []
+        right: list[tuple[int, int]] = []
+        seen: set[int] = set()
+        for b in blocks:
+            for number, _ in self._at_block[b]:
+                if number in seen:
+                    continue
+                seen.add(number)
+                source = self.sources[number]
+                alive = [self._alive[x] for x in source.blocks]
+                own = [self.unknowns[x] for x in source.blocks]
+                for i, a, j, c, slot in source.signature.entries:
+                    if alive[i] and alive[j]:
+                        entries.append((at[own[i][a]], at[own[j][c]], int(place[number]) + slot * WIDTH))
+                for i, a, slot in source.signature.right:
+                    if alive[i]:
+                        right.append((at[own[i][a]], int(place[number]) + slot * WIDTH))
+        rows, columns, positions = np.array(entries, dtype=np.int64).reshape(-1, 3).T.copy()
+        targets, right_positions = np.array(right, dtype=np.int64).reshape(-1, 2).T.copy()
+        number_of = {b: i for i, b in enumerate(blocks)}
+        return Core(
+            np.array(unknowns, dtype=np.int64), rows, columns, positions, targets, right_positions,
+            np.array([number_of[int(self._block[u])] for u in unknowns], dtype=np.int64),
+            self._assembly.pieces.multiplier[unknowns] if unknowns else np.zeros(0, dtype=bool),
+        )  # fmt: skip

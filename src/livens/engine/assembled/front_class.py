@@ -1,0 +1,313 @@
+"""Fronts of one shape: one straight-line kernel eliminates all of them, eight at a time.
+
+A front is a block of unknowns that is eliminated, with its boundary: the unknowns it is coupled to. Its matrix is
+summed up of sources, which are elements and fronts that were eliminated before. Fronts whose sources and couplings are
+alike form a class.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from livens.engine.assembled.indexed import WIDTH, IndexedEmitter
+from livens.engine.assembled.piece_kernels import indexed_writer
+from livens.engine.emit import ZERO
+from livens.engine.native import Code, find_or_compile
+
+#: A pivot must not be smaller than this part of the largest entry of its column among equations of its kind.
+_USABLE = 1e-3
+#: Where there is nothing better, than this part of the largest entry of the front: below, it counts as zero.
+_ZERO = 1e-11
+
+
+class NoPivotError(ArithmeticError):
+    """A front has no pivot: a block cannot be eliminated where it stands in the order."""
+
+
+class Signature:
+    """What a source offers: entries (role, position, role, position, slot), right-hand sides (role, position, slot).
+
+    A role is one of the blocks that the source is about; a position is that of an unknown in its block; a slot is
+    where the number stands among the outputs of the source. Signatures are compared by identity: who makes them sees
+    to it that equal ones are one object.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        entries: tuple[tuple[int, int, int, int, int], ...],
+        right: tuple[tuple[int, int, int], ...],
+        roles: int,
+    ) -> None:
+        self.number, self.entries, self.right, self.roles = number, entries, right, roles
+        near: list[set[int]] = [set() for _ in range(roles)]
+        for a, _, b, _, _ in entries:
+            near[a].add(b)
+            near[b].add(a)
+        #: The roles that each role is coupled to.
+        self.couplings = [sorted(found) for found in near]
+        self.pushed = {role for role, _, _ in right}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What fronts of a class have in common."""
+
+    kinds: tuple[int, ...]  # of the unknowns to be eliminated: 0 for coordinates, 1 for multipliers
+    sources: tuple[tuple[Signature, int, tuple[int, ...]], ...]  # (signature, own role, boundary block of each role)
+    boundary: tuple[int, ...]  # sizes of its blocks
+
+
+class FrontClass:
+    """All fronts of one shape: where their entries come from, in which order they are eliminated, and the kernels."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.p, self.f = len(shape.kinds), int(sum(shape.boundary))
+        self.source_count = len(shape.sources)
+        offsets = np.concatenate([[0], np.cumsum(shape.boundary)]).astype(int).tolist()
+        comes: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        right: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for s, (signature, own, local) in enumerate(shape.sources):
+
+            def at(role: int, position: int, own: int = own, local: tuple[int, ...] = local) -> int:
+                if role == own:
+                    return position
+                return -1 if local[role] < 0 else self.p + offsets[local[role]] + position
+
+            for row_role, row, column_role, column, slot in signature.entries:
+                if own not in (row_role, column_role):
+                    continue
+                i, j = at(row_role, row), at(column_role, column)
+                if i >= 0 and j >= 0:
+                    comes[i, j].append((s, slot))
+            for role, row, slot in signature.right:
+                if role == own:
+                    right[row].append((s, slot))
+        #: Where the entries of the matrix, and of its right-hand side, come from: (source, slot).
+        self.comes, self.right = dict(sorted(comes.items())), dict(sorted(right.items()))
+        self.order: tuple[tuple[int, int], ...] = ()  # (row, column) of the pivots
+        self._offsets = offsets
+        self.signature: Signature | None = None  # of the fronts as sources
+        self.number = -1  # among the classes
+
+    # -- the order of pivots --------------------------------------------------------------------------------------------
+    def assembled(self, pool: np.ndarray, where: np.ndarray, strides: Sequence[int]) -> np.ndarray:
+        """Matrices of some fronts; source s of front i begins at ``where[i, s]`` of a pool."""
+        d = self.p + self.f
+        A = np.zeros((len(where), d, d))
+        for (i, j), parts in self.comes.items():
+            for s, slot in parts:
+                A[:, i, j] += pool[where[:, s] + slot * strides[s]]
+        return A
+
+    def eliminated(self, A: np.ndarray) -> np.ndarray:
+        """What is left of the boundary's matrices; the order is chosen if there is none yet. Says which are good.
+
+        Coordinates go before multipliers, pivots stay on the diagonal where that is usable in all of these fronts, and
+        those go first that make the fewest products. Whether a pivot is usable is asked of numbers at a position that
+        has nothing special; it is the same for all runs.
+        """
+        p, chosen = self.p, list(self.order)
+        scale = np.abs(A[:, :p, :]).max(axis=(1, 2), initial=0.0) + 1e-300
+        good = np.ones(len(A), dtype=bool)
+        rows = {i: {j for (a, j) in self.comes if a == i} for i in range(p + self.f)}
+        left_rows, left_columns = set(range(p)), set(range(p))
+        order: list[tuple[int, int]] = []
+        with np.errstate(all="ignore"):
+            for step in range(p):
+                if chosen:
+                    row, column = chosen[step]
+                else:
+                    row, column = self._choice(A, rows, left_rows, left_columns, scale, good)
+                order.append((row, column))
+                left_rows.discard(row)
+                left_columns.discard(column)
+                pivot = A[:, row, column]
+                size = np.abs(A[:, :, column]).max(axis=1)
+                good &= (np.abs(pivot) > _ZERO * np.maximum(size, 1e-6 * scale)) & np.isfinite(pivot)
+                factor = A[:, :, column] / pivot[:, None]
+                factor[:, [i for i, _ in order]] = 0.0
+                A -= factor[:, :, None] * A[:, row, :][:, None, :]
+                touched = rows.pop(row)
+                for i in rows:
+                    if column in rows[i]:
+                        rows[i] = (rows[i] | touched) - {column}
+        if not self.order and good.any():
+            self._settle(tuple(order))
+        return good
+
+    def _choice(
+        self,
+        A: np.ndarray,
+        rows: dict[int, set[int]],
+        left_rows: set[int],
+        left_columns: set[int],
+        scale: np.ndarray,
+        good: np.ndarray,
+    ) -> tuple[int, int]:
+        kinds = self.shape.kinds
+        count = defaultdict(int)
+        for there in rows.values():
+            for j in there:
+                count[j] += 1
+        best: tuple[tuple[float, ...], tuple[int, int]] | None = None
+        for column in left_columns:
+            near = [i for i in left_rows if kinds[i] == kinds[column]]
+            for row in (column, *sorted(left_rows - {column})) if column in left_rows else sorted(left_rows):
+                if column not in rows[row]:
+                    continue
+                values = np.abs(A[:, row, column])
+                compared = near if kinds[row] == kinds[column] else sorted(left_rows)
+                largest = np.abs(A[:, compared, column]).max(axis=1)
+                quality = np.min(np.where(good, values / np.maximum(largest, _ZERO * scale), 1.0))
+                if not quality > 1e-8:
+                    continue
+                usable = quality > _USABLE
+                cost = (len(rows[row]) - 1) * (count[column] - 1)
+                rank = (
+                    kinds[column], not usable, kinds[row] != kinds[column], row != column, cost, column, row,
+                )  # fmt: skip
+                if best is None or rank < best[0]:
+                    best = rank, (row, column)
+        if best is None:
+            raise NoPivotError("a front has no pivot")
+        return best[1]
+
+    def _settle(self, order: tuple[tuple[int, int], ...]) -> None:
+        """Take an order of pivots; what is stored where follows."""
+        self.order, p = order, self.p
+        rows: dict[int, set[int]] = defaultdict(set)
+        for i, j in self.comes:
+            rows[i].add(j)
+        self._upper: dict[int, list[int]] = {}  # for every pivot: the columns of its row
+        self._lower: dict[int, list[int]] = {}  # and the rows below it
+        self.products = 0
+        for k, (row, column) in enumerate(order):
+            touched = rows.pop(row)
+            self._upper[k] = sorted(touched - {column})
+            self._lower[k] = sorted(i for i in rows if column in rows[i])
+            self.products += len(self._upper[k]) * len(self._lower[k])
+            for i in self._lower[k]:
+                rows[i] = (rows[i] | touched) - {column}
+        self.updates = sorted((i, j) for i, there in rows.items() for j in there if i >= p and j >= p)
+        self.outputs = len(self.updates) + self.f
+        blocks = np.repeat(np.arange(len(self.shape.boundary)), self.shape.boundary)
+
+        def place(i: int) -> tuple[int, int]:
+            block = int(blocks[i - p])
+            return block, i - p - self._offsets[block]
+
+        self.offered = (
+            tuple((*place(i), *place(j), slot) for slot, (i, j) in enumerate(self.updates)),
+            tuple((*place(p + a), len(self.updates) + a) for a in range(self.f)),
+            len(self.shape.boundary),
+        )
+        # the factors: rows of U, reciprocal pivots, right-hand sides; then L, which is only there if it is kept
+        self._at_upper = {}
+        for k in range(p):
+            for j in self._upper[k]:
+                self._at_upper[k, j] = len(self._at_upper)
+        top = len(self._at_upper)
+        self._at_pivot, self._at_right = top, top + p
+        self._at_lower = {}
+        for k in range(p):
+            for i in self._lower[k]:
+                self._at_lower[i, k] = top + 2 * p + len(self._at_lower)
+        self.factors = top + 2 * p + len(self._at_lower)
+        self.slots = self.source_count + p + self.f
+
+    # -- native code ----------------------------------------------------------------------------------------------------
+    def compile(self, name: str) -> Code:
+        """One of "factor", "keep" (factor, and store what `forward` needs), "forward" and "back"."""
+        content = f"{indexed_writer()} {self.shape.kinds} {self.comes} {self.right} {self.order} {self.f} {self.slots}"
+        text = {
+            "factor": lambda: self._factor_text("factor", False),
+            "keep": lambda: self._factor_text("keep", True),
+            "forward": self._forward_text,
+            "back": self._back_text,
+        }[name]
+        # what LLVM does beyond its first effort takes twice the time and changes nothing here
+        return find_or_compile(content, text, name, 1)
+
+    def _right_sides(self, e: IndexedEmitter, sources: list[str]) -> dict[int, str]:
+        """The residuals of the rows to be eliminated, with what earlier fronts add."""
+        y = {}
+        for i in range(self.p):
+            y[i] = e.gather("%a1", e.index(self.source_count + i))
+            for s, slot in self.right.get(i, ()):
+                y[i] = e.add(y[i], e.gather("%a0", sources[s], slot * WIDTH))
+        return y
+
+    def _factor_text(self, name: str, keep: bool) -> str:
+        e, p = IndexedEmitter(name), self.p
+        sources = [e.index(s) for s in range(self.source_count)]
+        A: dict[int, dict[int, str]] = defaultdict(dict)
+        for (i, j), parts in self.comes.items():
+            values = [e.gather("%a0", sources[s], slot * WIDTH) for s, slot in parts]
+            A[i][j] = values[0]
+            for value in values[1:]:
+                A[i][j] = e.add(A[i][j], value)
+        y = self._right_sides(e, sources)
+        growth = [ZERO] * 4
+        number = 0
+        for k, (row, column) in enumerate(self.order):
+            inverse = e.reciprocal(A[row][column])
+            for j in self._upper[k]:
+                e.put(A[row][j], "%own", self._at_upper[k, j])
+            e.put(inverse, "%own", self._at_pivot + k)
+            e.put(y[row], "%own", self._at_right + k)
+            for i in self._lower[k]:
+                factor = e.mul(A[i].pop(column), inverse)
+                if keep:
+                    e.put(factor, "%own", self._at_lower[i, k])
+                growth[number % 4] = e.larger(growth[number % 4], e.fabs(factor))
+                number += 1
+                for j in self._upper[k]:
+                    old = A[i].get(j)
+                    product = A[row][j]
+                    A[i][j] = e.fneg(e.mul(factor, product)) if old is None else e.minus_product(old, factor, product)
+                y[i] = e.minus_product(y[i], factor, y[row]) if i in y else e.fneg(e.mul(factor, y[row]))
+        self._write_updates(e, A, y)
+        largest = growth[0]
+        for other in growth[1:]:
+            largest = e.larger(largest, other)
+        before = e.value(f"load {e.type}, ptr %a2, align 8")
+        e.lines.append(f"store {e.type} {e.larger(largest, before)}, ptr %a2, align 8")
+        return e.loop(self.slots, self.outputs, self.factors)
+
+    def _write_updates(self, e: IndexedEmitter, A: dict[int, dict[int, str]], y: dict[int, str]) -> None:
+        for slot, (i, j) in enumerate(self.updates):
+            e.put(A[i][j], "%out", slot)
+        for a in range(self.f):
+            e.put(y.get(self.p + a, ZERO), "%out", len(self.updates) + a)
+
+    def _forward_text(self) -> str:
+        """Another right-hand side with the factors that are kept."""
+        e = IndexedEmitter("forward")
+        y = self._right_sides(e, [e.index(s) for s in range(self.source_count)])
+        for k, (row, _) in enumerate(self.order):
+            e.put(y[row], "%own", self._at_right + k)
+            for i in self._lower[k]:
+                factor = e.get("%own", self._at_lower[i, k])
+                y[i] = e.minus_product(y[i], factor, y[row]) if i in y else e.fneg(e.mul(factor, y[row]))
+        for a in range(self.f):
+            e.put(y.get(self.p + a, ZERO), "%out", len(self.updates) + a)
+        return e.loop(self.slots, self.outputs, self.factors)
+
+    def _back_text(self) -> str:
+        e, p = IndexedEmitter("back"), self.p
+        x = {p + a: e.gather("%a0", e.index(self.source_count + p + a)) for a in range(self.f)}
+        for k in reversed(range(p)):
+            _, column = self.order[k]
+            value = e.get("%own", self._at_right + k)
+            for j in self._upper[k]:
+                value = e.minus_product(value, e.get("%own", self._at_upper[k, j]), x[j])
+            x[column] = e.mul(value, e.get("%own", self._at_pivot + k))
+        for i in range(p):
+            e.scatter(x[i], "%a0", e.index(self.source_count + i))
+        return e.loop(self.slots, self.outputs, self.factors)

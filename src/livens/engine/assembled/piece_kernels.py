@@ -1,0 +1,213 @@
+"""The native functions of one piece: its rows with and without derivatives, their round-off, its end, its turn."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.assembled.indexed import (
+    CONTEXT,
+    ERRORS,
+    MEMORY,
+    NEXT_MEMORY,
+    NEXT_STATE,
+    SHARED,
+    Columns,
+    IndexedEmitter,
+    in_blocks,
+)
+from livens.engine.kernels import writer
+from livens.engine.native import Code, find_or_compile, vector_library_width
+from livens.expressions.graph.roundoff import VECTOR_LIBRARY, uses_library
+from livens.expressions.layout import Layout
+from livens.schemes.recipes.pieces import Piece, Pieces, symbols
+
+_HERE = ("indexed", "piece_kernels", "front_class")
+_OFTEN, _SELDOM = 2, 1
+
+
+@functools.cache
+def indexed_writer() -> str:
+    """A fingerprint of the code that writes loops over instances."""
+    files = [Path(__file__).with_name(f"{name}.py") for name in _HERE]
+    return writer() + hashlib.sha256(b"".join(f.read_bytes() for f in files if f.exists())).hexdigest()
+
+
+@dataclass(frozen=True)
+class Place:
+    """How a kernel finds one of its numbers: the part of an array, a slot of the index table, an offset to it."""
+
+    part: int
+    slot: int
+    offset: int
+
+
+class IndexTable:
+    """Indices of the instances of a piece. Columns that differ by a constant share one, such as those of one body."""
+
+    def __init__(self, layouts: Sequence[Layout]) -> None:
+        self.parts: list[tuple[int, int, int]] = []  # (array, start in it, size)
+        for array, layout in enumerate(layouts):
+            self.parts += [(array, layout[name].start, size) for name, size in layout.sizes.items()]
+        self._columns: list[tuple[int, np.ndarray]] = []  # (size of the part, indices there)
+
+    def place(self, array: int, column: np.ndarray) -> Place:
+        """How to find the entries `column` of an array."""
+        first = int(column[0])
+        part = next(i for i, (a, start, size) in enumerate(self.parts) if a == array and start <= first < start + size)
+        _, start, size = self.parts[part]
+        inside = column - start
+        for slot, (known_size, known) in enumerate(self._columns):
+            if known_size == size and np.all(inside - known == inside[0] - known[0]):
+                return Place(part, slot, int(inside[0] - known[0]))
+        self._columns.append((size, inside))
+        return Place(part, len(self._columns) - 1, 0)
+
+    @property
+    def slots(self) -> int:
+        return len(self._columns)
+
+    def blocks(self) -> np.ndarray:
+        return in_blocks(np.stack([column for _, column in self._columns], axis=1).astype(np.int32))
+
+    @property
+    def offsets(self) -> list[int]:
+        return [start for _, start, _ in self.parts]
+
+
+#: The arrays that parts belong to.
+UNKNOWNS, STATE, REMEMBERED = range(3)
+
+
+class PieceKernels:
+    """Native code of a piece and its index table. Nothing here depends on how many instances there are, but the table.
+
+    `newton` writes rows, then the nonzeros of their derivative; `residual` the rows alone, in the same places; `floor`
+    the bounds of their rounding; `end` what is added to the next state and memory, unless nobody else adds there: then
+    it is written in place. `turn` takes variations in the context's errors to corrections, in place.
+    """
+
+    def __init__(self, piece: Piece, pieces: Pieces, direct: np.ndarray) -> None:
+        self.piece = piece
+        local = piece.local
+        self.row_count, self.outputs = int(piece.rows.numel()), int(piece.rows.numel()) + len(piece.pattern)
+        newton = ca.Function("newton", local.all, [piece.rows, piece.entries])
+        end = ca.Function("end", local.all, [piece.ends, piece.keeps])
+        library = VECTOR_LIBRARY if vector_library_width() > 1 and uses_library(newton) else 1
+        e, noise = piece.noise(library) if self.row_count else (symbols("e", local.x.numel()), ca.SX(0, 1))
+        floor = ca.Function("floor", [*local.all, e], [noise])
+        self.table = IndexTable([pieces.unknowns, pieces.layout, pieces.memory])
+        turn = None if piece.turn is None else ca.Function("turn", [*local.all, piece.turn[0]], [piece.turn[1]])
+        functions = [f for f in (newton, end, floor, turn) if f is not None]
+        used = [_used(functions, i) for i in range(7)]
+        self._x = {i: self.table.place(UNKNOWNS, piece.x[:, i]) for i in sorted(used[0] | used[6])}
+        if turn is not None:
+            self._x |= {i: self.table.place(UNKNOWNS, piece.x[:, i]) for i in range(piece.x.shape[1])}
+        self._z = {i: self.table.place(STATE, piece.z[:, i]) for i in used[1]}
+        self._m = {i: self.table.place(REMEMBERED, piece.m[:, i]) for i in used[2]}
+        #: Parameters that all instances share, and those each has of its own.
+        self.shared = [i for i in used[5] if np.all(piece.k[:, i] == piece.k[0, i])]
+        self.own = [i for i in used[5] if i not in self.shared]
+        #: What the end writes in place, and what is summed up.
+        self.direct = [a for a in range(piece.end_places.shape[1]) if direct[piece.end_places[:, a]].all()]
+        self.summed = [a for a in range(piece.end_places.shape[1]) if a not in self.direct]
+        self._targets = {a: self.table.place(STATE, piece.end_places[:, a]) for a in self.direct}
+        kept = range(piece.keep_places.shape[1])
+        self._kept = {a: self.table.place(REMEMBERED, piece.keep_places[:, a]) for a in kept}
+        if not self.table.slots:  # nothing is read by index
+            self.table.place(STATE, np.zeros(piece.count, dtype=np.int64))
+        self.codes: dict[str, Code] = {}
+        if self.row_count:
+            self._make("newton", newton)
+            self._make("residual", ca.Function("residual", local.all, [piece.rows]))
+            self._make("floor", floor, stride=self.row_count, effort=_SELDOM)
+        if piece.ends.numel() or piece.keeps.numel():
+            self._make("end", end, stride=len(self.summed))
+        if turn is not None:
+            self._make("turn", turn, stride=0)
+
+    def address(self, name: str) -> int:
+        return self.codes[name].address if name in self.codes else 0
+
+    def _make(self, name: str, function: ca.Function, stride: int | None = None, effort: int = _OFTEN) -> None:
+        stride = self.outputs if stride is None else stride
+        found = [self._x, self._z, self._m, self._targets, self._kept, self.shared, self.own, self.summed]
+        content = f"{indexed_writer()} {stride} {self.table.slots} {found} {function.serialize()}"
+        self.codes[name] = find_or_compile(content, lambda: self._text(name, function, stride), name, effort)
+
+    def _text(self, name: str, function: ca.Function, stride: int) -> str:
+        e = IndexedEmitter(name)
+        context = e.pointer_at("%a3", CONTEXT)
+        bases = {UNKNOWNS: "%a0", STATE: "%a1"}
+
+        def read(place: Place, base: str) -> str:
+            return e.gather(e.part(base, place.part), e.index(place.slot), place.offset)
+
+        def columns(places: dict[int, Place], size: int, base: str) -> Columns:
+            return Columns(size, lambda i: read(places[i], base))
+
+        def parameter(i: int) -> str:
+            if i in self.shared:
+                return e.broadcast(e.pointer_at("%a3", SHARED), self.shared.index(i))
+            return e.get("%own", self.own.index(i))
+
+        sizes = [function.nnz_in(i) for i in range(function.n_in())]
+        memory = e.pointer_at(context, MEMORY) if sizes[2] else "null"
+        inputs: list[Sequence[str]] = [
+            columns(self._x, sizes[0], bases[UNKNOWNS]),
+            columns(self._z, sizes[1], bases[STATE]),
+            columns(self._m, sizes[2], memory),
+            Columns(1, lambda _: e.broadcast("%a2", 0)),
+            Columns(1, lambda _: e.broadcast("%a2", 1)),
+            Columns(sizes[5], parameter),
+        ]
+        if function.n_in() == 7:
+            inputs.append(columns(self._x, sizes[6], e.pointer_at(context, ERRORS)))
+        outputs = e.graph(function, inputs)
+        if name == "end":
+            self._write_end(e, outputs, context)
+        elif name == "turn":
+            for i, value in enumerate(outputs[0]):
+                place = self._x[i]
+                e.scatter(value, e.part(e.pointer_at(context, ERRORS), place.part), e.index(place.slot), place.offset)
+        else:
+            for i, value in enumerate(value for part in outputs for value in part):
+                e.put(value, "%out", i)
+        return e.loop(self.table.slots, stride, len(self.own))
+
+    def _write_end(self, e: IndexedEmitter, outputs: list[list[str]], context: str) -> None:
+        for a, place in self._targets.items():
+            base = e.part(e.pointer_at(context, NEXT_STATE), place.part)
+            e.scatter(outputs[0][a], base, e.index(place.slot), place.offset)
+        for a, place in self._kept.items():
+            base = e.part(e.pointer_at(context, NEXT_MEMORY), place.part)
+            e.scatter(outputs[1][a], base, e.index(place.slot), place.offset)
+        for i, a in enumerate(self.summed):
+            e.put(outputs[0][a], "%out", i)
+
+
+def _used(functions: Sequence[ca.Function], i: int) -> set[int]:
+    """Which entries of input i any of the functions reads."""
+    found: set[int] = set()
+    for f in functions:
+        if i >= f.n_in():
+            continue
+        for k in range(f.n_instructions()):
+            if f.instruction_id(k) == ca.OP_INPUT and f.instruction_input(k)[0] == i:
+                found.add(f.instruction_input(k)[1])
+    return found
+
+
+def parameter_tables(kernels: PieceKernels, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values of the parameters that instances share, and of those each has of its own, lane by lane."""
+    places = kernels.piece.k
+    shared = k[places[0, kernels.shared]] if kernels.shared else np.zeros(1)
+    own: Any = in_blocks(k[places[:, kernels.own]]) if kernels.own else np.zeros(1)
+    return np.ascontiguousarray(shared, dtype=float), np.ascontiguousarray(own, dtype=float)

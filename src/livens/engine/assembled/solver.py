@@ -1,0 +1,41 @@
+"""The last resort of the assembled tier: damped Newton steps with SuperLU, which pivots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from livens.engine.assembled.assembly import Bench
+from livens.engine.reference import ReferenceSolver
+
+
+class AssembledSolver(ReferenceSolver):
+    """As the reference tier solves a step, with equations that are summed up of pieces."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        #: What the equations remember of the steps before the one that is solved.
+        self.memory = np.zeros(bench.assembly.pieces.memory.size)
+
+    def residual(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        return self._bench.residual(x, z, self.memory, c)
+
+    def bounds(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray) -> np.ndarray:
+        return self._bench.scales(x, z, self.memory, c, dx)
+
+    def linearised(
+        self, x: np.ndarray, z: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+        residual, values = self._bench.newton(x, z, self.memory, c)
+        rows, columns, _ = self._bench.assembly.pattern
+
+        def turned(solution: np.ndarray) -> np.ndarray:
+            correction = np.ascontiguousarray(solution, dtype=float).copy()
+            self._bench.turn(x, z, self.memory, c, correction)
+            return correction
+
+        return residual, (values, rows, columns), turned
+
+    def row_name(self, i: int) -> str:
+        return self._bench.assembly.pieces.row_names()[i]

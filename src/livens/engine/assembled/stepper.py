@@ -1,0 +1,257 @@
+"""The assembled tier at work for one run."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from livens.engine.assembled import loop
+from livens.engine.assembled.assembly import Bench
+from livens.engine.assembled.fronts import Fronts
+from livens.engine.assembled.loop import BOOK, CHORDS, Parts, Room
+from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
+from livens.engine.assembled.solver import AssembledSolver
+from livens.engine.loop import NO_CONTROL, SAFETY, WORTH_CHANGING, Control, Policy
+from livens.engine.newton import DONE
+from livens.engine.steps import Carry, Cost, Steps, Trouble, finite
+
+if TYPE_CHECKING:
+    from livens.engine.compiled import CompiledStep
+
+
+class AssembledStepper:
+    """Steps of large systems: kernels of element types over index maps, elimination by classes of fronts.
+
+    What static pivots do not solve, SuperLU solves with pivoting; what that does not solve has a name.
+    """
+
+    def __init__(self, compiled: CompiledStep, k: np.ndarray, control: Control | None = None) -> None:
+        self._compiled, self.cost = compiled, Cost()
+        self._control = NO_CONTROL if control is None else control
+        self._k = k
+        assembly, elimination = compiled.assembly, compiled.elimination
+        extra = elimination.pool_size - int(assembly.tops[0]) if elimination is not None else 0
+        self._bench = bench = Bench(assembly, k, extra)
+        self._fronts = Fronts(elimination, bench) if elimination is not None else None
+        self._solver = AssembledSolver(bench)
+        pieces = assembly.pieces
+        self._pieces = pieces
+        self._parts = Parts(
+            assembly.addresses,
+            bench.tables,
+            bench.context,
+            bench.pool,
+            bench.floors,
+            bench.ends,
+            bench.errors,
+            bench.kinds,
+            assembly.residual_sums.starts,
+            assembly.residual_sums.positions,
+            assembly.floor_sums.positions,
+            assembly.end_sums.starts,
+            assembly.end_sums.positions,
+            assembly.summed,
+            assembly.blank,
+            WEIGHTS,
+            REACH,
+            int(np.argmax(pieces.multiplier)) if pieces.multiplier.any() else pieces.size,
+            assembly.turning,
+        )
+        self._room: Room | None = None
+
+    # -- the protocol of a tier -----------------------------------------------------------------------------------------
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """All that goes on from step to step is in the carry."""
+
+    def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
+        assert policy.entry < 0, "schemes with a fictive time have no elements"
+        w = self._filled(carry, steps)
+        if policy.controlled:
+            return self._controlled(carry, w, steps, policy, going)
+        done, trouble = 0, None
+        while done < steps and trouble is None:
+            if self._fronts is not None:
+                chords = self._fronts.chords
+                status, done = loop.advance(
+                    self._parts, self._fronts.arrays, w, policy.h, policy.origin, policy.first, done, steps, chords
+                )
+                if status == DONE:
+                    break
+                if status == CHORDS:
+                    self._keep_factors()
+                    continue
+            w.c[0], w.c[1] = policy.h, policy.origin + (policy.first + done) * policy.h
+            trouble = self._refused(w, done)
+            done += trouble is None
+        t = policy.origin + np.arange(policy.first + 1, policy.first + done + 1) * policy.h
+        return self._steps(carry, w, done, t, np.full(done, policy.h), trouble)
+
+    def _keep_factors(self) -> None:
+        begun = time.perf_counter()
+        assert self._fronts is not None
+        self._fronts.enable_chords()
+        self.cost.compile_s += time.perf_counter() - begun
+
+    # -- arrays ---------------------------------------------------------------------------------------------------------
+    def _filled(self, carry: Carry, steps: int) -> Room:
+        """Room for `steps` steps, with their past filled in. What was there before is overwritten."""
+        n, states, width = self._pieces.size, carry.z.size, self._pieces.memory.size + BOOK
+        w = self._room
+        if w is None or len(w.iterations) < steps:
+            w = self._room = Room(
+                c=np.concatenate([[0.0, 0.0], self._k]),
+                Z=np.zeros((steps + 1, states)),
+                X=np.zeros((steps + RING, n)),
+                M=np.zeros((steps + 1, width)),
+                iterations=np.zeros(steps, dtype=np.int64),
+                dx=np.zeros(n),
+                scale=np.zeros(n),
+                r=np.zeros(n),
+                work=np.zeros(n),
+            )
+        w.Z[0], w.dx[:], w.scale[:] = carry.z, carry.dx, carry.scale
+        w.X[:RING] = carry.x if len(carry.x) == RING else carry.x[-1]
+        w.M[0] = carry.memory if carry.memory.size == width else 0.0
+        return w
+
+    def _steps(
+        self,
+        before: Carry,
+        w: Room,
+        taken: int,
+        t: np.ndarray,
+        sizes: np.ndarray,
+        trouble: Trouble | None = None,
+        reached: bool = False,
+    ) -> Steps:
+        last = float(t[-1]) if taken else before.t
+        past = w.X[taken : taken + RING].copy()
+        carry = Carry(last, w.Z[taken].copy(), past, w.dx.copy(), w.scale.copy(), w.M[taken].copy())
+        Z, X, M = w.Z[1 : taken + 1], w.X[RING : RING + taken], w.M[1 : taken + 1]
+        steps = Steps(t, sizes, Z, X, w.iterations[:taken], before, carry, trouble, reached, M=M)
+        return finite(steps, w, self._compiled.layout)
+
+    # -- one step by itself ---------------------------------------------------------------------------------------------
+    def _refused(self, w: Room, s: int) -> Trouble | None:
+        """A step the compiled loop did not solve: from other guesses, then with pivoting; why not, if it is not."""
+        z, c, x = w.Z[s], w.c, w.X[s + RING]
+        trouble: Trouble | None = None
+        self._solver.memory = w.M[s]
+        smooth = loop.start_step(self._parts, s, w)
+        own = self._pieces.guess(z, c, lambda y: self._bench.residual(y, z, w.M[s], c))
+        guesses = [own, w.X[s + RING - 1].copy()]
+        if self._fronts is not None:
+            for guess in guesses:
+                status, count = self._solve(w, s, guess)
+                if status == DONE:
+                    loop.finish_step(self._parts, s, count, w)
+                    return None
+        elif smooth:
+            guesses.insert(0, x.copy())
+        for guess in guesses:
+            solution, count, trouble, dx, scale = self._solver.solve(guess, z, c)
+            if trouble is None:
+                x[:], w.dx[:], w.scale[:] = solution, dx, scale
+                w.r[:] = self._bench.residual(x, z, w.M[s], c)
+                loop.finish_step(self._parts, s, count, w)
+                self.cost.reference_steps += 1
+                return None
+        return trouble
+
+    def _solve(self, w: Room, s: int, guess: np.ndarray) -> tuple[int, int]:
+        """Newton's method on fronts from a guess, with bounds made anew."""
+        assert self._fronts is not None
+        x = w.X[s + RING]
+        x[:], w.dx[:] = guess, 0.0
+        self._bench.context[0] = w.M[s].ctypes.data
+        loop.bounds(self._parts, x, w.Z[s], w.c, w.dx, w.scale)
+        return loop.solve_step(self._parts, self._fronts.arrays, x, w.Z[s], w, False)  # type: ignore[no-any-return]
+
+    # -- steps of controlled size ---------------------------------------------------------------------------------------
+    def _controlled(self, carry: Carry, w: Room, steps: int, policy: Policy, going: np.ndarray) -> Steps:
+        """As `livens.engine.loop` takes them, with one call for each step."""
+        times = [carry.t]
+        trouble, reached, done = None, False, 0
+        while done < steps and trouble is None and not reached:
+            found = self._controlled_step(w, done, times[-1], policy, going[0])
+            if isinstance(found, Trouble):
+                trouble = found
+                break
+            t, final = found
+            reached = final
+            if t is not None:
+                times.append(t)
+                done += 1
+        self.cost.rejected = int(going[0]["failures"])
+        t = np.array(times[1:])
+        return self._steps(carry, w, done, t, np.diff(times), trouble, reached)
+
+    def _controlled_step(
+        self, w: Room, s: int, t: float, policy: Policy, going: Any
+    ) -> Trouble | tuple[float | None, bool]:
+        """Step s with the largest size that succeeds: its end, unless there is none, and whether it is the last."""
+        control = self._control
+        estimated = bool(control.absolute or control.relative)
+        while True:
+            h = min(float(going["size"]), control.largest)
+            if not h >= control.smallest:
+                what = f"no step of at least {control.smallest:g} succeeded"
+                self._solver.memory = w.M[s]
+                return self._solver.trouble(w.X[s + RING], w.Z[s], w.c, w.dx, what)
+            final = t + h >= policy.t_end - 1e-10 * h
+            if final:
+                if not policy.to_the_end:
+                    return None, True
+                h = policy.t_end - t
+            w.c[0], w.c[1] = h, t
+            norm = self._attempt(w, s, estimated)
+            if norm is not None and norm <= 1.0:
+                break
+            going["since_failure"], going["equal"] = 0.0, 0.0
+            going["failures"] += 1.0
+            factor = control.decrease
+            if norm is not None and norm < np.inf:
+                factor = max(0.1, min(control.decrease, SAFETY * norm ** (-1.0 / (control.order + 1.0))))
+            going["size"] = h * factor
+        self._after(going, h, norm, final, estimated)
+        return (policy.t_end if final else t + h), final
+
+    def _attempt(self, w: Room, s: int, estimated: bool) -> float | None:
+        """Solve step s with the size in c: its estimated error in units of what is tolerated, None if it failed."""
+        smooth = loop.start_step(self._parts, s, w)
+        x, z = w.X[s + RING], w.Z[s]
+        status = None
+        if self._fronts is not None:
+            guess = x.copy() if smooth else self._pieces.guess(
+                z, w.c, lambda y: self._bench.residual(y, z, w.M[s], w.c)
+            )  # fmt: skip
+            status, count = self._solve(w, s, guess)
+        if status == DONE:
+            loop.finish_step(self._parts, s, count, w)
+        elif self._refused(w, s) is not None:
+            return None
+        if not estimated or self._pieces.error is None:
+            return 0.0
+        error, size = self._pieces.error(x, z, w.c)
+        return float(np.max(np.abs(error) / (self._control.absolute + self._control.relative * size), initial=0.0))
+
+    def _after(self, going: Any, h: float, norm: float, final: bool, estimated: bool) -> None:
+        """What a good step says about the next one."""
+        control = self._control
+        going["since_failure"] += 1.0
+        going["equal"] = going["equal"] + 1.0 if h == going["last"] else 1.0
+        going["last"] = h
+        factor = control.increase
+        if estimated:
+            factor = min(control.increase, SAFETY * max(norm, 1e-10) ** (-1.0 / (control.order + 1.0)))
+        if final:
+            return
+        if going["since_failure"] >= control.patience and factor >= WORTH_CHANGING:
+            going["size"], going["since_failure"] = min(control.largest, h * factor), 0.0
+        elif estimated and factor < 1.0:
+            going["size"] = h * factor

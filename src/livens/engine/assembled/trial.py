@@ -1,0 +1,84 @@
+"""The order of elimination, chosen by numbers at a position that has nothing special and tried at another one.
+
+Both positions are the same for all runs of a model, so the order is, and a run that is resumed goes on with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens.engine.assembled.assembly import Assembly, Bench
+from livens.engine.assembled.elimination import Elimination
+from livens.engine.assembled.fronts import FACTOR, Fronts, solve_fronts
+
+#: The size of a step that pivots are chosen for.
+_STEP = 2.0**-10
+#: The core is solved as a dense matrix: at most this many unknowns.
+_LARGEST_CORE = 200
+#: How much the instances of a type differ.
+_NOISE = 0.05
+#: An order is good if what it leaves of the right-hand side is at most this part of what was subtracted from it: the
+#: matrix itself may have any condition.
+_GOOD = 1e-9
+
+
+def planned(assembly: Assembly, k: np.ndarray) -> Elimination | None:
+    """An order of elimination whose pivots are good; None if there is none."""
+    bench = Bench(assembly, k)
+    for seed, positive in ((1, False), (2, True)):
+        if not _evaluated(bench, k, seed, positive):
+            continue
+        found = Elimination(assembly, bench.pool)
+        if found.core.unknowns.size <= _LARGEST_CORE and _works(found, assembly, k, seed + 10, positive):
+            return found
+    return None
+
+
+def _evaluated(bench: Bench, k: np.ndarray, seed: int, positive: bool) -> bool:
+    """Whether there are numbers at a position; they are in the pool then."""
+    x, z, c = _position(bench.assembly, k, seed, positive)
+    memory = np.zeros(bench.assembly.pieces.memory.size)
+    return bool(np.all(np.isfinite(bench.newton(x, z, memory, c)[1])))
+
+
+def _position(
+    assembly: Assembly, k: np.ndarray, seed: int, positive: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers that are nearly the same for all instances of a type.
+
+    Where neighbours in a long row of loops differ at random, what is left of a position grows from one to the next as
+    powers do, and no order of elimination would seem good.
+    """
+    random, pieces = np.random.default_rng(seed), assembly.pieces
+    x, z = np.full(pieces.size, np.nan), np.full(pieces.layout.size, np.nan)
+    for piece in pieces.pieces:
+        if piece.name == "coordinates":
+            continue
+        for values, places in ((x, piece.x), (z, piece.z)):
+            for column in places.T:
+                free = column[np.isnan(values[column])]
+                values[free] = random.normal()
+    for values in (x, z):
+        others = np.isnan(values)
+        values[others] = random.normal(size=int(others.sum()))
+        values += _NOISE * random.normal(size=values.size)
+    if positive:  # roots and logarithms of coordinates
+        x, z = 0.1 * x, 0.5 + random.random(pieces.layout.size)
+    return x, z, np.concatenate([[_STEP, 0.0], k])
+
+
+def _works(found: Elimination, assembly: Assembly, k: np.ndarray, seed: int, positive: bool) -> bool:
+    """Whether the order solves the equations at another position."""
+    bench = Bench(assembly, k, found.pool_size - int(assembly.tops[0]))
+    fronts = Fronts(found, bench)
+    x, z, c = _position(assembly, k, seed, positive)
+    memory = np.zeros(assembly.pieces.memory.size)
+    r, values = bench.newton(x, z, memory, c)
+    dx = np.zeros(r.size)
+    with np.errstate(all="ignore"):
+        solve_fronts(fronts.arrays, FACTOR, bench.pool, r, dx)
+        rows, columns, _ = assembly.pattern
+        products = values * dx[columns]
+        left = r - np.bincount(rows, products, minlength=r.size)
+        size = np.abs(r) + np.bincount(rows, np.abs(products), minlength=r.size)
+        return bool(np.abs(left).max() <= _GOOD * size.max())

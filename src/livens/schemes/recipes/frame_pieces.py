@@ -1,0 +1,244 @@
+"""The pieces of a step of frame bodies: kinetic parts body by body, and elements that see bodies instead of directors.
+
+An element turns the unknowns of its bodies into midpoint velocities of their directors, and its forces on these into
+forces and moments on the bodies, within its own kernel: nothing is stored for directors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.models.frames import mass_and_euler
+from livens.schemes.recipes.element_pieces import ledger
+from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState
+from livens.schemes.recipes.frame_equations import SPINS, BodyKernel, FrameEquations, FrameKernel
+from livens.schemes.recipes.pieces import Local, Piece, Pieces, mapped, piece, symbols
+
+
+def frame_pieces(equations: FrameEquations) -> Pieces:
+    """The equations of a step piece by piece; both levels of constraints together have none."""
+    assert not equations.scheme.both_levels
+    bodies = _Bodies(equations)
+    found = [*bodies.pieces(), *_elements(equations, bodies), ledger(equations.layout)]
+    if equations.kept:
+        found.append(_shown(equations))
+    size, multipliers = equations.unknowns.size, len(equations.kept)
+    body = np.full(size, -1)
+    for number, place in enumerate(equations.bodies):
+        body[place.unknowns] = number
+    return Pieces(
+        layout=equations.layout,
+        unknowns=equations.unknowns,
+        pieces=tuple(found),
+        kinds=tuple(equations.unknowns.sizes.values()),
+        row_names=lambda: equations.row_names,
+        multiplier=np.arange(size) >= size - multipliers,
+        body=body,
+        guess=bodies.guess,
+    )
+
+
+class _Bodies:
+    """The bodies of a system by their kinds."""
+
+    def __init__(self, equations: FrameEquations) -> None:
+        self.equations = equations
+        #: For every coordinate: the body it is of, and its number there.
+        self.body_of = np.full(equations.system.n, -1)
+        self.place_in = np.full(equations.system.n, -1)
+        for number, place in enumerate(equations.bodies):
+            coordinates = list(place.frame.coordinates)
+            self.body_of[coordinates] = number
+            self.place_in[coordinates] = np.arange(len(coordinates))
+        self._kinds: dict[tuple[Any, Any], list[int]] = {}
+        for number, place in enumerate(equations.bodies):
+            key = place.kernel, equations.system.models[place.frame.element]
+            self._kinds.setdefault(key, []).append(number)
+
+    def table(self, numbers: list[int], what: Callable[[Any], Any]) -> np.ndarray:
+        rows = [list(what(self.equations.bodies[i])) for i in numbers]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
+
+    def pieces(self) -> list[Piece]:
+        return [self._kinetic(kernel, numbers) for (kernel, _), numbers in self._kinds.items()]
+
+    def _kinetic(self, kernel: BodyKernel, numbers: list[int]) -> Piece:
+        """Momenta of one kind of body: its equations without forces, and its state at the end."""
+        equations, recipe = self.equations, kernel.recipe
+        layout, first = equations.layout, equations.bodies[numbers[0]]
+        n, turning = recipe.d * (1 + recipe.count), recipe.turning if SPINS in equations.layout else 0
+        coordinates = self.table(numbers, lambda body: body.frame.coordinates)
+        x = self.table(numbers, lambda body: range(body.unknowns.start, body.unknowns.stop))
+        k = self.table(numbers, lambda body: body.parameters)
+        parts = [layout[name].start + coordinates for name in ("q", "v", "p")]
+        if turning:
+            spins = self.table(numbers, lambda body: range(body.spin.start, body.spin.stop))
+            parts.append(layout[SPINS].start + spins)
+        local = Local.of(recipe.size, 3 * n + turning, 0, k.shape[1])
+        q, v, p = local.z[:n], local.z[n : 2 * n], local.z[2 * n : 3 * n]
+        spin = local.z[3 * n :] if turning else ca.SX.zeros(recipe.turning)
+        mass, euler = mass_and_euler(equations.system, first.frame)(local.k)
+        state = [local.x, q, v, p, spin, mass, euler, local.h]
+        none = ca.SX.zeros(n)
+        ends = kernel.end(*state, none)
+        own, _, _, turn = kernel.slopes(*state, none)
+        y = symbols("y", recipe.size)
+        added = [*zip(ends[:3], parts[:3], strict=True), *([(ends[3], parts[3])] if turning else [])]
+        rows, jacobian = ca.cse([kernel.balance(*state, none, none), own])
+        return piece(
+            "body", local, rows, {"x": x, "z": np.concatenate(parts, axis=1), "k": k}, None, jacobian, added,
+            turn=(y, turn @ y) if recipe.turning else None,
+        )  # fmt: skip
+
+    def guess(self, z: np.ndarray, c: np.ndarray, residual: Any) -> np.ndarray:
+        equations, layout = self.equations, self.equations.layout
+        x = np.zeros(equations.unknowns.size)
+        q, v = z[layout["q"]], z[layout["v"]]
+        for (kernel, _), numbers in self._kinds.items():
+            coordinates = self.table(numbers, lambda body: body.frame.coordinates)
+            places = self.table(numbers, lambda body: range(body.unknowns.start, body.unknowns.stop))
+            (values,) = mapped(kernel.guess, len(numbers), q[coordinates].T, v[coordinates].T)
+            x[places] = values.T
+        if equations.kept:
+            x[equations.unknowns["lam"]] = z[layout["multipliers"]][list(equations.kept)]
+        return x
+
+
+def _elements(equations: FrameEquations, bodies: _Bodies) -> list[Piece]:
+    """One piece for each type of element, and way it is attached to bodies."""
+    groups: dict[Any, list[Any]] = {}
+    multiplier_of = {number: i for i, number in enumerate(equations.kept)}
+    for e in equations.elements:
+        of = bodies.body_of[e.coordinates].tolist()
+        roles = list(dict.fromkeys(of))
+        constraints = [multiplier_of.get(i, -1) for i in range(e.constraints.start, e.constraints.stop)]
+        key = (
+            e.kernel,
+            tuple(roles.index(b) for b in of),
+            tuple(bodies.place_in[e.coordinates].tolist()),
+            tuple(equations.bodies[b].kernel.recipe for b in roles),
+            tuple(i >= 0 for i in constraints),
+        )
+        groups.setdefault(key, []).append((e, roles, [i for i in constraints if i >= 0]))
+    found = [_attached(equations, *key, members) for key, members in groups.items()]
+    return [p for p in found if p.rows.numel() or p.ends.numel()]
+
+
+def _attached(
+    equations: FrameEquations,
+    kernel: FrameKernel,
+    role: tuple[int, ...],
+    place: tuple[int, ...],
+    recipes: tuple[BodyRecipe, ...],
+    kept: tuple[bool, ...],
+    members: list[Any],
+) -> Piece:
+    layout, unknowns = equations.layout, equations.unknowns
+    count, n, m = len(members), len(role), sum(kept)
+    starts = np.cumsum([0, *(recipe.size for recipe in recipes)]).tolist()
+    seen = _whole_directors(recipes, role, place)
+    local = Local.of(starts[-1] + m, len(seen), 0, len(members[0][0].parameters))
+    q, h = local.z[:n], local.h
+    y = [local.x[starts[i] : starts[i + 1]] for i in range(len(recipes))]
+    lam = ca.SX.zeros(len(kept))
+    if m:
+        lam[[i for i, is_kept in enumerate(kept) if is_kept]] = local.x[starts[-1] :]
+    v_m, contract, spread, bend = _kinematics(recipes, role, place, seen, y, local.z, h)
+    arguments = v_m, lam if kept else ca.SX(0, 1), q, h, local.t, local.k
+    forces, constraints, work = kernel.share(*arguments)
+    by_v, by_lam, of_g = kernel.slopes(*arguments)
+    chosen = [i for i, is_kept in enumerate(kept) if is_kept]
+    corner = ca.SX(m, m)
+    jacobian = contract @ by_v @ spread + bend(forces)
+    rows = contract @ forces
+    if m:
+        jacobian = ca.blockcat([[jacobian, contract @ by_lam[:, chosen]], [of_g[chosen, :] @ spread, corner]])
+        rows = ca.vertcat(rows, constraints[chosen])
+    x = np.array(
+        [
+            [j for b in roles for j in range(equations.bodies[b].unknowns.start, equations.bodies[b].unknowns.stop)]
+            + ([unknowns["lam"].start + i for i in multipliers] if m else [])
+            for _, roles, multipliers in members
+        ],
+        dtype=np.int64,
+    )
+    z = layout["q"].start + np.array(
+        [[equations.bodies[roles[r]].frame.coordinates[j] for r, j in seen] for _, roles, _ in members], dtype=np.int64
+    )
+    k = np.array([e.parameters for e, _, _ in members], dtype=np.int64).reshape(count, -1)
+    ledgers = np.tile([layout["supplied_energy"].start, layout["dissipated_energy"].start], (count, 1))
+    rows, jacobian = ca.cse([rows, ca.sparsify(jacobian)])
+    return piece("element", local, rows, {"x": x, "z": z, "k": k}, None, jacobian, [(work, ledgers)])
+
+
+def _whole_directors(
+    recipes: tuple[BodyRecipe, ...], role: tuple[int, ...], place: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """An element's coordinates as (body, number there), and what else is of their directors: these turn as a whole."""
+    seen = list(zip(role, place, strict=True))
+    for body, j in tuple(seen):
+        d = recipes[body].d
+        seen += [(body, i) for i in range(j // d * d, j // d * d + d) if j >= d and (body, i) not in seen]
+    return seen
+
+
+def _kinematics(
+    recipes: tuple[BodyRecipe, ...],
+    role: tuple[int, ...],
+    place: tuple[int, ...],
+    seen: list[tuple[int, int]],
+    y: list[Any],
+    q: Any,
+    h: Any,
+) -> tuple[Any, Any, Any, Callable[[Any], Any]]:
+    """Midpoint velocities of an element's coordinates; how forces on them act on bodies; how variations move them.
+
+    The last part is the derivative of the forces on bodies at given forces on coordinates: arms turn with the bodies.
+    """
+    n, size = len(role), sum(recipe.size for recipe in recipes)
+    v_m, contract, spread = ca.SX.zeros(n), ca.SX(size, n), ca.SX(n, size)
+    bends: list[tuple[int, int, list[int], Any, Any]] = []
+    first = 0
+    for number, recipe in enumerate(recipes):
+        own = [i for i in range(n) if role[i] == number]
+        inside = [place[i] for i in own]
+        all_q = ca.SX.sym("q", recipe.d * (1 + recipe.count))
+        known = ca.SX(all_q)
+        for i, (body, j) in enumerate(seen):
+            if body == number:
+                known[j] = q[i]
+        motion = recipe.moved(y[number], known, h)
+        force = ca.SX.sym("f", all_q.numel())
+        old = BodyState(known, ca.SX.zeros(all_q.numel()), ca.SX.zeros(all_q.numel()), ca.SX.zeros(recipe.turning))
+        still = BodyInertia(ca.SX(0), ca.SX(recipe.count, recipe.count))
+        direct, by_force = recipe.slopes(motion, old, force, still, h)
+        columns = slice(first, first + recipe.size)
+        v_m[own] = motion.rate[inside]
+        contract[columns, own] = by_force[:, inside]
+        spread[own, columns] = recipe.spread(motion)[inside, :]
+        bends.append((first, recipe.size, own, (force, inside), direct))
+        first += recipe.size
+
+    def bend(forces: Any) -> Any:
+        found = ca.SX(size, size)
+        for start, width, own, (force, inside), direct in bends:
+            values = ca.SX.zeros(force.numel())
+            for i, j in zip(own, inside, strict=True):
+                values[j] = forces[i]
+            at = slice(start, start + width)
+            found[at, at] = ca.substitute(ca.SX(direct), force, values)
+        return found
+
+    return v_m, contract, spread, bend
+
+
+def _shown(equations: FrameEquations) -> Piece:
+    """The multipliers a result shows; those without an unknown stay zero."""
+    local, each = Local.of(1, 0), np.arange(len(equations.kept))[:, None]
+    shown = equations.layout["multipliers"].start + np.array(equations.kept)[:, None]
+    x = equations.unknowns["lam"].start + each
+    return piece("multipliers", local, ca.SX(0, 1), {"x": x}, ends=[(local.x, shown)])
