@@ -23,6 +23,8 @@ from livens.models.system import System
 TOLERANCE = 1e-10
 #: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
 _REGULAR = 1e-8
+#: Steps onto the constraints that are smaller than this, relative to the position, may be nothing but round-off.
+_ROUNDING = 1e-11
 #: Of many redundant constraints, so many are named.
 _NAMED = 20
 
@@ -208,15 +210,17 @@ def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.n
 
 def onto_constraints(numbers: AnyNumbers, q: np.ndarray) -> np.ndarray | None:
     """Gauss-Newton steps onto the constraints, or None if they lead nowhere."""
-    position = q.copy()
+    position, last = q.copy(), np.inf
     for _ in range(50):
         g, G = numbers.constraints(position), numbers.slopes(position)
         if not (np.isfinite(g).all() and np.isfinite(G.sum())):
             return None
         step = numbers.least(G, g)
         position = position - step
-        if np.abs(step).max() <= 1e-15 * (1.0 + np.abs(position).max()):
+        size = float(np.abs(step).max() / (1.0 + np.abs(position).max()))
+        if size <= 1e-15 or 0.5 * last < size < _ROUNDING:  # no more is gained
             break
+        last = size
     residual = np.abs(numbers.constraints(position))
     return position if np.all(residual <= TOLERANCE * _scale(numbers.slopes(position), position)) else None
 
