@@ -8,12 +8,10 @@ import casadi as ca
 import numpy as np
 
 from livens.expressions.probe import Probe
+from livens.models.large_noether import TOLERANCE, is_symmetry_of_elements
 from livens.models.start import Numbers, onto_constraints
 from livens.models.summed import dynamics
 from livens.models.system import System
-
-#: Changes up to this part of what enters them are round-off.
-_TOLERANCE = 1e-9
 
 
 def is_symmetry(system: System, name: str, parameters: np.ndarray | None = None) -> bool:
@@ -21,8 +19,14 @@ def is_symmetry(system: System, name: str, parameters: np.ndarray | None = None)
 
     Checked at random states: the change of L along ``(xi, D xi v)`` and of g along xi must vanish, and forces must do
     no work along xi. Constraints need only be kept where they hold (``g = 0`` for two joined points turns with them),
-    so the states are moved onto them first; at states where that fails, nothing is asked of the constraints.
+    so the states are moved onto them first; at states where that fails, nothing is asked of the constraints. Of large
+    systems the elements are asked, one by one.
     """
+    k = system.parameter_vector() if parameters is None else parameters
+    if system.large:
+        by_elements = is_symmetry_of_elements(system, name, k)
+        if by_elements is not None:
+            return by_elements
     d = dynamics(system)
     generators = system.momentum_symmetry(name)(d.q)
     free, constrained = [], []
@@ -34,7 +38,6 @@ def is_symmetry(system: System, name: str, parameters: np.ndarray | None = None)
         force = d.F - ca.gradient(d.R, d.v)
         free.append(_row(ca.dot(force, xi), _size(force, xi)))
         constrained.append(ca.horzcat(d.G @ xi, ca.fabs(d.G) @ ca.fabs(xi)))
-    k = system.parameter_vector() if parameters is None else parameters
     numbers = Numbers(d, 0.3, k)
     of_state, of_constraints = ca.vertcat(*free), ca.vertcat(*constrained)
     proofs = 0
@@ -61,4 +64,4 @@ def _size(a: Any, b: Any) -> Any:
 
 def _changed(table: np.ndarray) -> bool:
     change, size = table.T
-    return not np.all(np.abs(change) <= _TOLERANCE * (size + 1e-12))
+    return not np.all(np.abs(change) <= TOLERANCE * (size + 1e-12))

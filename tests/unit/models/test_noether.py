@@ -3,6 +3,7 @@
 import pytest
 
 import livens as lv
+from livens.models.large_noether import is_symmetry_of_elements
 from livens.models.noether import is_symmetry
 
 
@@ -42,3 +43,37 @@ def test_ready_problems(problem, names):
     """The monitor watches what is really conserved."""
     run = lv.simulate(lv.problems.load(problem), h=1e-3, t_end=5e-3)
     assert set(run.summary.momentum_drift) == names
+
+
+@pytest.mark.parametrize(
+    "problem", ["gyroscopic-top", "four-particles", "closed-loop-bars", "kepler", "spherical-pendulum"]
+)
+def test_elements_have_the_symmetries_of_their_sum(problem):
+    """What is asked of large systems, where the whole is small enough to be asked as well."""
+    system = lv.problems.load(problem).system
+    for name in system.symmetries:
+        assert is_symmetry_of_elements(system, name, system.parameter_vector()) == is_symmetry(system, name)
+
+
+def test_elements_show_what_breaks_a_symmetry():
+    """Points joined by springs, one of which pulls along x."""
+    spring = lambda q, k: 0.5 * k.c * ((q[0] - q[2]) ** 2 + (q[1] - q[3]) ** 2)  # noqa: E731
+    askew = lambda q: 0.5 * (q[0] - q[2]) ** 2  # noqa: E731
+    for other, turns in ((spring, True), (askew, False)):
+        points = [lv.Element([f"x{i}", f"y{i}"], kinetic=lambda v: v @ v / 2) for i in range(4)]
+        springs = [
+            lv.Element(
+                [f"x{i}", f"y{i}", f"x{i + 1}", f"y{i + 1}"],
+                potential=other if i == 1 else spring,
+                parameters={} if i == 1 and other is askew else dict(c=1.0 + i),
+            )
+            for i in range(3)
+        ]
+        pairs = [[2 * i, 2 * i + 1] for i in range(4)]
+        system = lv.System(
+            [f"{axis}{i}" for i in range(4) for axis in "xy"],
+            elements=points + springs,
+            symmetries=dict(L=lv.symmetry.rotations(pairs), P=lv.symmetry.translations(pairs)),
+        )
+        assert is_symmetry_of_elements(system, "P", system.parameter_vector())
+        assert is_symmetry_of_elements(system, "L", system.parameter_vector()) == turns

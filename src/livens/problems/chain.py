@@ -1,0 +1,138 @@
+"""A chain of rods in space, of any length: what large systems are measured with.
+
+Rods are rigid bodies with the position of their centre and three directors, the first along the rod: twelve coordinates
+each, or six unknowns where they are taken as frames. At the start the chain is folded in zigzag, at rest; with `fold`
+zero it is straight, with a right angle it goes up and down in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError
+from livens.models import shapes
+from livens.models.element import Element
+from livens.models.problem import Problem
+from livens.models.system import System
+from livens.problems import problem
+
+_COORDINATES = tuple(f"{part}{axis}" for part in ("", "d1", "d2", "d3") for axis in "xyz")
+
+
+def _kinetic(v: Any, k: Any) -> Any:
+    """A cylinder of length l and radius l/10: the directors' inertia is m l^2/12 along, m r^2/4 across."""
+    along, across = k.l**2 / 12, (k.l / 10) ** 2 / 4
+    turning = along * m.dot(v[3:6], v[3:6]) + across * m.dot(v[6:], v[6:])
+    return 0.5 * k.m * (m.dot(v[:3], v[:3]) + turning)
+
+
+def _weight(q: Any, k: Any) -> Any:
+    return k.m * k.g * q[2]
+
+
+def _rigid(q: Any) -> Any:
+    d = [q[3:6], q[6:9], q[9:12]]
+    lengths = [0.5 * (m.dot(di, di) - 1) for di in d]
+    return [*lengths, m.dot(d[0], d[1]), m.dot(d[0], d[2]), m.dot(d[1], d[2])]
+
+
+def _hung(q: Any, k: Any) -> Any:
+    """The first end of a rod, with coordinates (x, d1), stays in the origin."""
+    return q[:3] - k.l / 2 * q[3:6]
+
+
+def _ball(q: Any, k: Any) -> Any:
+    """The second end of one rod and the first of the next coincide; both with coordinates (x, d1)."""
+    return q[:3] + k.l / 2 * q[3:6] - q[6:9] + k.l / 2 * q[9:12]
+
+
+def _hinge_on_ground(q: Any, k: Any) -> Any:
+    """A rod, with coordinates (x, d1, d2), turns about the y axis through the origin."""
+    return [*_hung(q, k), q[3 + 1], q[6 + 0]]
+
+
+def _hinge(q: Any, k: Any) -> Any:
+    """Two rods, the first with coordinates (x, d1, d2), the second with (x, d1, d3), turn about d2 of the first."""
+    axis, d1, d3 = q[6:9], q[12:15], q[15:18]
+    ends = q[:3] + k.l / 2 * q[3:6] - q[9:12] + k.l / 2 * d1
+    return [*ends, m.dot(axis, d1), m.dot(axis, d3)]
+
+
+def _rod(q: Any, k: Any) -> shapes.Shape:
+    arm = k.l / 2 * q[3:6]
+    return shapes.rod(q[:3] - arm, q[:3] + arm, trace=1.0)
+
+
+def _system(N: int, revolute: bool, frames: bool, parameters: dict[str, float]) -> System:
+    rods = [f"rod{i}" for i in range(N)]
+    names = [f"{rod}.{c}" for rod in rods for c in _COORDINATES]
+    rigid = ["|d1| = 1", "|d2| = 1", "|d3| = 1", "d1.d2 = 0", "d1.d3 = 0", "d2.d3 = 0"]
+    frame = [[(0, 1, 2), (3, 4, 5), (6, 7, 8), (9, 10, 11)]]
+    joint = ["x", "y", "z", "axis.d1", "axis.d3"] if revolute else ["x", "y", "z"]
+    before, after = ([*range(9)], [*range(6), 9, 10, 11]) if revolute else ([*range(6)], [*range(6)])
+    elements = [
+        Element(
+            range(12 * i, 12 * i + 12),
+            kinetic=_kinetic,
+            potential=_weight,
+            constraints=_rigid,
+            name=rod,
+            constraint_names=rigid,
+            frames=frame,
+            look=_rod,
+        )
+        for i, rod in enumerate(rods)
+    ]
+    first = _hinge_on_ground if revolute else _hung
+    on_ground = ["x", "y", "z", "d1.y", "d2.x"] if revolute else joint
+    elements.append(Element(before, constraints=first, name="ground-rod0", constraint_names=on_ground))
+    between = _hinge if revolute else _ball
+    elements += [
+        Element(
+            [*(12 * i - 12 + c for c in before), *(12 * i + c for c in after)],
+            constraints=between,
+            name=f"{rods[i - 1]}-{rods[i]}",
+            constraint_names=joint,
+        )
+        for i in range(1, N)
+    ]
+    return System(names, elements=elements, parameters=parameters, frames=frames)
+
+
+def _folded(N: int, l: float, fold: float) -> np.ndarray:  # noqa: E741
+    """Positions and directors: rods go up and down by the angle `fold`, in the plane of x and z."""
+    angle = fold * np.where(np.arange(N) % 2 == 0, 1.0, -1.0)
+    zero, one = np.zeros(N), np.ones(N)
+    d1 = np.stack([np.cos(angle), zero, -np.sin(angle)], axis=1)
+    d2 = np.stack([zero, one, zero], axis=1)
+    ends = np.cumsum(l * d1, axis=0)
+    return np.hstack([ends - l / 2 * d1, d1, d2, np.cross(d1, d2)]).ravel()
+
+
+@problem("chain", summary="N rods in space, with ball joints or hinges, fall from a zigzag", source="livens")
+def chain(
+    N: int = 10,
+    m: float = 1.0,
+    l: float = 1.0,  # noqa: E741
+    g: float = 9.81,
+    fold: float = 1.2,
+    spin: float = 0.5,
+    revolute: int = 0,
+    frames: int = 1,
+) -> Problem:
+    """A chain hung up at one end; `spin` is the rate at which all rods turn about their own axes at the start.
+
+    With ``revolute=1`` joints are hinges about the y axis, and nothing spins; with ``frames=0`` the rods keep their
+    directors as coordinates.
+    """
+    if N < 1:
+        raise InputError(f"option 'N' must be at least 1, got {N}")
+    q = _folded(N, l, fold).reshape(N, 4, 3)
+    v = np.zeros_like(q)
+    if not revolute:  # about d1: d2' = spin d1 x d2 = spin d3, d3' = -spin d2
+        v[:, 2], v[:, 3] = spin * q[:, 3], -spin * q[:, 2]
+    system = _system(N, bool(revolute), bool(frames), dict(m=m, l=l, g=g))
+    return Problem("chain", system, q.ravel(), v.ravel(), "lie-em" if frames else "livens-em", 1e-3, 2.0)
