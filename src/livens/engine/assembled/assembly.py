@@ -42,7 +42,7 @@ class Sums:
         target, position = target[chosen], position[chosen]
         order = np.argsort(target, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=size))])
-        return cls(starts.astype(np.int64), position[order].astype(np.int64))
+        return cls(starts.astype(np.int32), position[order].astype(np.int32))
 
 
 class Assembly:
@@ -138,7 +138,7 @@ class Bench:
             self.tables[i, OFFSETS : OFFSETS + len(offsets[i])] = offsets[i]
         self.kinds = np.array(a.pieces.kinds, dtype=np.int64)
 
-    # -- one evaluation at a time, for those who do not step in compiled code -------------------------------------------
+    # -- one evaluation at a time, for those who do not step in compiled code -----------------------------------------
     def residual(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> np.ndarray:
         """The equations at x."""
         a, r = self.assembly, np.zeros(x.size)

@@ -1,12 +1,13 @@
 """The order of elimination: rounds of independent blocks, and classes of equal fronts in them.
 
 Blocks are bodies, with the multipliers of what constrains them alone, and joints. In every round the cheapest blocks
-go that are not coupled to each other; for a chain that is odd-even reduction, and a chain of N bodies takes log N rounds.
-A joint may go once its body has gone. Whatever has no small and equal fronts any more is left as the core.
+go that are not coupled to each other; for a chain that is odd-even reduction, which takes log N rounds. A joint
+may go once its body has gone. Whatever has no small and equal fronts any more is left as the core.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -91,7 +92,7 @@ class Elimination:
         self._rounds()
         self._place()
 
-    # -- blocks and sources -----------------------------------------------------------------------------------------------
+    # -- blocks and sources -------------------------------------------------------------------------------------------
     def _blocks(self) -> None:
         pieces = self._assembly.pieces
         self._block = pieces.body.copy()
@@ -117,7 +118,7 @@ class Elimination:
         starts = np.concatenate([[0], np.cumsum(sizes)])
         self._position = np.empty(pieces.size, dtype=np.int64)
         self._position[order] = np.arange(pieces.size) - starts[self._block[order]]
-        self.unknowns = [order[a:b].tolist() for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        self.unknowns = [order[a:b].tolist() for a, b in itertools.pairwise(starts)]
         kinds = pieces.multiplier.astype(int)
         self._kinds = [tuple(kinds[own].tolist()) for own in self.unknowns]
 
@@ -208,7 +209,7 @@ class Elimination:
         if len(match) == count - self.bodies:
             self._match = match
 
-    # -- rounds ---------------------------------------------------------------------------------------------------------
+    # -- rounds -------------------------------------------------------------------------------------------------------
     def _front(self, block: int) -> tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]:
         """Boundary, sources in a canonical order, and their numbers."""
         bound: dict[int, int] = {}
@@ -345,7 +346,7 @@ class Elimination:
         self._trial[self._trial_size : stop] = values
         self._trial_size = stop
 
-    # -- where everything stands ------------------------------------------------------------------------------------------
+    # -- where everything stands --------------------------------------------------------------------------------------
     def _place(self) -> None:
         top, factors = int(self._assembly.tops[0]), 0
         self.bases, self.factor_bases = {}, {}
