@@ -16,10 +16,10 @@ import casadi as ca
 import numpy as np
 
 from livens.analysis.observables import _Column, rows_of
-from livens.engine.table import Table
+from livens.engine.element_table import ElementTable
 from livens.errors import InputError, suggestion
+from livens.models import columns
 from livens.models.element import ElementModel
-from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.results.result import MissingVariableError, Result
 
@@ -49,12 +49,12 @@ def by_element(result: Result, what: Any) -> dict[str, np.ndarray]:
     if not isinstance(system, System):
         raise InputError(f"only a System has elements, not a {system.kind}")
     expression = _STORED.get(what) or _POWERS[what]
-    columns, owners = [], []
-    for i, part in enumerate(_of_elements(system, expression)):
-        if not part.is_zero():
-            columns.append(part)
-            owners.append(i)
-    values = _table(result, system, columns)
+    having = [group.elements for group in system.groups if not ca.SX(expression(group.model)).is_zero()]
+    owners = np.sort(np.concatenate(having)).tolist() if having else []
+    own = columns.placed(
+        system, len(system.elements), lambda e: expression(e.model), lambda group: group.elements[:, None]
+    )
+    values = _table(result, system, own)[:, owners]
     if what in _POWERS:
         works = _steps_of(values, result.t)
         if what == "supplied_energy":
@@ -69,22 +69,9 @@ def by_element(result: Result, what: Any) -> dict[str, np.ndarray]:
     return found
 
 
-def _of_elements(system: System, expression: Callable[[ElementModel], Any]) -> list[Any]:
-    """An expression of every element, in the symbols of the whole system."""
-    d, parts, found = dynamics(system), {}, []
-    for model, index, where in zip(system.models, system.indices, system.parameter_indices, strict=True):
-        if model not in parts:
-            parts[model] = ca.Function("part", [model.q, model.v, model.t, model.k], [expression(model)])
-        i = list(index)
-        found.append(ca.sparsify(ca.SX(parts[model](d.q[i], d.v[i], d.t, d.k[list(where)]))))
-    return found
-
-
-def _table(result: Result, system: System, columns: list[Any]) -> np.ndarray:
-    """Expressions of the state, one column each, at every stored time."""
-    if not columns:
-        return np.zeros((len(result.t), 0))
-    column, k = _Column(system, Table(system, ca.vertcat(*columns)), (len(columns),)), result.parameter_vector
+def _table(result: Result, system: System, own: columns.ElementColumns) -> np.ndarray:
+    """What elements say about the state, at every stored time."""
+    column, k = _Column(system, ElementTable(own), (own.width,)), result.parameter_vector
     return np.concatenate([column(block, k) for block in rows_of(result, column.variables)])
 
 
@@ -95,19 +82,19 @@ def _steps_of(powers: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 def _moving_constraints(result: Result, system: System) -> dict[int, np.ndarray]:
     """The work of every step that constraints do which depend on time, by element: ``lam.dg/dt``."""
-    rates = _of_elements(system, lambda m: ca.jacobian(m.g, m.t))
-    moving = [i for i, rate in enumerate(rates) if rate.nnz()]
+    moving = [group for group in system.groups if ca.jacobian(group.model.g, group.model.t).nnz()]
     if not moving:
         return {}
     if "multipliers" not in result.stored:
         raise MissingVariableError("multipliers", result.stored)
-    begins = np.concatenate([[0], np.cumsum([model.m for model in system.models])])
+    rate: columns.Says = lambda e: ca.jacobian(e.model.g, e.model.t)  # noqa: E731
+    rates = _table(result, system, columns.placed(system, system.m, rate, lambda group: group.constraints))
     found = {}
-    for i in moving:
-        own = _table(result, system, [rates[i]])
+    for i in sorted(int(i) for group in moving for i in group.elements):
         # a multiplier acts on the step that ends in its row
-        lam = result.multipliers[1:, begins[i] : begins[i + 1]]
-        found[i] = np.einsum("ij,ij->i", lam, (own[1:] + own[:-1]) / 2) * np.diff(result.t)
+        own = system.multiplier_slices[i]
+        lam, here = result.multipliers[1:, own], rates[:, own]
+        found[i] = np.einsum("ij,ij->i", lam, (here[1:] + here[:-1]) / 2) * np.diff(result.t)
     return found
 
 

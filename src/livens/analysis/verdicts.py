@@ -10,11 +10,12 @@ import numpy as np
 
 from livens import schemes
 from livens.analysis.accuracy import affordable
-from livens.analysis.observables import MAGNITUDE, SPEED, expression, reduce, walk
+from livens.analysis.observables import MAGNITUDE, expression, reduce, walk
 from livens.analysis.round_off import Rounding
 from livens.analysis.step_sizes import step_sizes
 from livens.analysis.trend import Series, Trend
 from livens.errors import InputError
+from livens.models.columns import SPEED
 from livens.models.model import Model
 from livens.results.result import MissingVariableError, Result
 from livens.run.extremes import energy_scale

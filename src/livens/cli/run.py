@@ -85,7 +85,10 @@ def run(
         go_on = lv.resume  # imported here, where Ctrl-C has nothing to tear apart
         result = uninterrupted(lambda: go_on(problem, t_end=t_end, progress=progress))
     else:
-        loaded, options = what_to_run(problem, settings(set_ or []), given={"out"} if out is not None else ())
+        from livens.run.progress import preparing
+
+        with preparing(problem, progress):
+            loaded, options = what_to_run(problem, settings(set_ or []), given={"out"} if out is not None else ())
         if out is None and "out" not in options and not as_json:
             out = Path(f"{Path(problem).stem}.h5")
         given = dict(scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, out=out, force=force, store=store)

@@ -36,6 +36,7 @@ from livens.engine.step_size import Control
 from livens.engine.steps import Stepper
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.layout import Layout
+from livens.expressions.stages import stage
 from livens.expressions.variables import ALWAYS, VARIABLES
 from livens.models.model import Model
 from livens.schemes.base import Scheme
@@ -80,6 +81,8 @@ class CompiledStep:
     @functools.cached_property
     def flat(self) -> FlatEquations:
         """The equations as one graph, for the tiers that need it."""
+        unknowns = getattr(self.equations, "unknowns", None)
+        stage(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
         return self.equations.flatten()
 
     # -- piece by piece -----------------------------------------------------------------------------------------------
@@ -167,6 +170,7 @@ class CompiledStep:
     def order_for(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> Order:
         """The pivot order that suits the Jacobian at these numbers."""
         e = self.flat
+        stage(f"choosing pivots of {e.size} equations")
         return pivot_order(e.rows, e.columns, self._jacobian(x, z, c)[0].ravel(), e.size)
 
     def first_order(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, typical: np.ndarray) -> Order:

@@ -27,7 +27,7 @@ class Tables(NamedTuple):
     sums: np.ndarray  # columns
     largest: np.ndarray
     placed: np.ndarray
-    count: int
+    elements: int
 
 
 class ElementTable:
@@ -144,7 +144,7 @@ def _run_over(
         z = Z[s]
         c[0, :] = t[s]
         total[:], rest[:], most[:] = 0.0, 0.0, 0.0
-        for first in range(0, tables.count, 8):
+        for first in range(0, tables.elements, 8):
             for i in range(tables.places.shape[0]):
                 for lane in range(8):
                     x[i, lane] = z[tables.places[i, first + lane]]
@@ -152,7 +152,7 @@ def _run_over(
                 for lane in range(8):
                     c[1 + shared + i, lane] = k[tables.own[i, first + lane]]
             call(kernel, x.ctypes.data, x.ctypes.data, c.ctypes.data, y.ctypes.data, y.ctypes.data)
-            for lane in range(tables.count - first, 8):  # filled up with an element that has been counted
+            for lane in range(tables.elements - first, 8):  # filled up with an element that has been counted
                 for j in range(y.shape[0]):
                     y[j, lane] = 0.0
             for j in range(sums):

@@ -14,6 +14,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from livens.engine import cache
+from livens.expressions.stages import counted
 
 #: How many functions were compiled in this process (not taken from the disk cache); tests count with it.
 compilations = 0
@@ -73,6 +74,7 @@ def _object_code(key: str, text: Callable[[], str], effort: int) -> bytes:
     stored = cache.read(key)
     if stored is not None:
         return stored
+    counted("compiling", "kernel")
     module = llvm.parse_assembly(text())
     machine = _machine(effort)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)

@@ -59,7 +59,7 @@ class ReferenceSolver:
         """What an equation is about."""
         return self.equations.row_names[i]
 
-    # -- Newton's method ------------------------------------------------------------------------------------------------
+    # -- Newton's method ----------------------------------------------------------------------------------------------
     def solve(
         self, guess: np.ndarray, z: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, int, Trouble | None, np.ndarray, np.ndarray]:

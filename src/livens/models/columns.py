@@ -286,7 +286,7 @@ def term_columns(system: System, names: Sequence[str]) -> tuple[ElementColumns, 
             column = energy_column(system, name)
             if column is None or column.add is None:
                 return None
-            products = column.products
-            found.append(Column(_terms(column.add), None, None if products is None else products.sizes, True))
+            own = column.products
+            found.append(Column(_terms(column.add), None, None if own is None else own.sizes, True))
         slices.append(slice(before, len(found)))
     return columns(system, found), slices

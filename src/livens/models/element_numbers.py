@@ -30,15 +30,6 @@ class Sums(NamedTuple):
     bias: np.ndarray
 
 
-class Slopes(NamedTuple):
-    """Derivatives of a system's Lagrangian by q and v, the forces that have no potential, and G."""
-
-    L_q: np.ndarray
-    L_v: np.ndarray
-    force: np.ndarray
-    G: Any
-
-
 class ElementNumbers:
     """Evaluates a system at numbers: the functions of each type of element, run over all elements of that type."""
 
@@ -98,14 +89,6 @@ class ElementNumbers:
                 g[group.constraints], rate[group.constraints], bias[group.constraints] = values[6:9]
                 of_G.append((group, values[9]))
         return Sums(T, V, g, F, rate, self._matrix_G(of_G), p, self._matrix_M(of_M), force, bias)
-
-    def lagrangian_slopes(self, q: np.ndarray, v: np.ndarray) -> Slopes:
-        n = self.system.n
-        sums = [np.zeros(n) for _ in range(3)]
-        for number, group in enumerate(self.system.groups):
-            for total, part in zip(sums, self._run(number, "lagrangian", q, v), strict=True):
-                total += np.bincount(group.coordinates.ravel(), part.ravel(), minlength=n)
-        return Slopes(*sums, self.slopes(q))
 
     # -- matrices -----------------------------------------------------------------------------------------------------
     def _constrained(self) -> list[tuple[int, TypeGroup]]:
@@ -172,17 +155,9 @@ def _start_of(model: ElementModel) -> ca.Function:
     return _function(model, "start", outputs)
 
 
-def _lagrangian_of(model: ElementModel) -> ca.Function:
-    L = model.T - model.V
-    force = model.F - ca.gradient(model.R, model.v)
-    parts = [ca.gradient(L, model.q), ca.gradient(L, model.v), force]
-    return _function(model, "lagrangian", [ca.densify(part) for part in parts])
-
-
 _FUNCTIONS = {
     "g": _constraints_of,
     "G": _slopes_of,
     "rate": _rate_of,
     "start": _start_of,
-    "lagrangian": _lagrangian_of,
 }

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
+from scipy.sparse import csgraph
 
 #: Added to the diagonal of S, whose diagonal is one.
 _SHIFT = 1e-13
@@ -89,8 +90,7 @@ class SparseRows:
         ahead, behind = np.flatnonzero(first), np.flatnonzero(~first)
         S = sp.csc_matrix(self.rows @ self.rows.T)
         between = S[behind][:, ahead]
-        inside = _definite(S[ahead][:, ahead], _SHIFT)
-        rest = S[behind][:, behind] - between @ _solved(inside, between.T)
+        rest = S[behind][:, behind] - between @ _inverse(S[ahead][:, ahead]) @ between.T
         return behind[np.flatnonzero(_pivots(_definite(rest, _SHIFT)) < _PIVOT)]
 
     def _confirmed(self, kept: np.ndarray, suspects: np.ndarray) -> np.ndarray:
@@ -167,12 +167,30 @@ def _pivots(factors: Any) -> np.ndarray:
     return np.asarray(np.abs(factors.U.diagonal())[factors.perm_c])
 
 
-def _solved(factors: Any, right: Any) -> Any:
-    """A sparse right-hand side whose columns have few entries, solved without making all of it dense at once."""
-    right = sp.csc_matrix(right)
-    step = max(1, 4_000_000 // max(1, right.shape[0]))
-    parts = [sp.csc_matrix(factors.solve(right[:, a : a + step].toarray())) for a in range(0, right.shape[1], step)]
-    return sp.hstack(parts, format="csc") if parts else right
+def _inverse(S: Any) -> Any:
+    """The inverse of a matrix of many small blocks, such as those of the rows that keep one body rigid each."""
+    count, label = csgraph.connected_components(S, directed=False)
+    order = np.argsort(label, kind="stable")
+    sizes = np.bincount(label, minlength=count)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    local = np.empty(len(label), dtype=np.int64)
+    local[order] = np.arange(len(label)) - np.repeat(starts[:-1], sizes)
+    entries = sp.coo_array(S)
+    parts = []
+    for size in np.unique(sizes):
+        blocks = np.flatnonzero(sizes == size)
+        number = np.full(count, -1)
+        number[blocks] = np.arange(len(blocks))
+        here = number[label[entries.row]] >= 0
+        rows, columns = entries.row[here], entries.col[here]
+        matrices = np.zeros((len(blocks), size, size))
+        matrices[number[label[rows]], local[rows], local[columns]] = entries.data[here]
+        members = order[starts[blocks][:, None] + np.arange(size)]
+        inverses = np.linalg.inv(matrices + _SHIFT * np.eye(size))
+        places = np.broadcast_arrays(members[:, :, None], members[:, None, :])
+        parts.append((inverses.ravel(), places[0].ravel(), places[1].ravel()))
+    values, rows, columns = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    return sp.csc_array((values, (rows, columns)), shape=S.shape)
 
 
 def regular_solution(A: Any, b: np.ndarray) -> np.ndarray | None:

@@ -12,6 +12,7 @@ from scipy.linalg import lapack
 
 from livens.errors import InputError
 from livens.expressions.numbers import one_of, vector
+from livens.expressions.stages import stage
 from livens.models.element_numbers import ElementNumbers
 from livens.models.model import InitialState
 from livens.models.redundancy import redundant_constraints
@@ -22,6 +23,8 @@ from livens.models.system import System
 TOLERANCE = 1e-10
 #: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
 _REGULAR = 1e-8
+#: Steps onto the constraints that are smaller than this, relative to the position, may be nothing but round-off.
+_ROUNDING = 1e-11
 #: Of many redundant constraints, so many are named.
 _NAMED = 20
 
@@ -44,6 +47,7 @@ def initial_state(
     one_of("redundant", redundant, ("error", "remove", "auto"))
     q, v = (vector(name, value, system.coordinates, "coordinate") for name, value in (("q0", q0), ("v0", v0)))
     if system.large:
+        stage(f"checking {system.m} constraints")
         from livens.models.large_start import large_state  # SciPy's sparse matrices take long to import
 
         return large_state(system, q, v, k, t0, project, redundant)
@@ -210,15 +214,17 @@ def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.n
 
 def onto_constraints(numbers: AnyNumbers, q: np.ndarray) -> np.ndarray | None:
     """Gauss-Newton steps onto the constraints, or None if they lead nowhere."""
-    position = q.copy()
+    position, last = q.copy(), np.inf
     for _ in range(50):
         g, G = numbers.constraints(position), numbers.position_slopes(position)
         if not (np.isfinite(g).all() and np.isfinite(G.sum())):
             return None
         step = numbers.least(G, g)
         position = position - step
-        if np.abs(step).max() <= 1e-15 * (1.0 + np.abs(position).max()):
+        size = float(np.abs(step).max() / (1.0 + np.abs(position).max()))
+        if size <= 1e-15 or 0.5 * last < size < _ROUNDING:  # no more is gained
             break
+        last = size
     residual = np.abs(numbers.constraints(position))
     return position if np.all(residual <= TOLERANCE * _scale(numbers.slopes(position), position)) else None
 

@@ -14,8 +14,8 @@ from livens.plot.style import COLUMN, GREY, PALETTE, house_style, legend, new_fi
 if TYPE_CHECKING:
     from livens.analysis.linearise import Linearisation
     from livens.analysis.study.fitting import ParameterFit
-    from livens.analysis.study.stability import Lyapunov
     from livens.analysis.study.monte_carlo import Uncertainty
+    from livens.analysis.study.stability import Lyapunov
 
 #: At most this many curves of one picture can be told apart.
 _CURVES = 6

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError, suggestion
+from livens.expressions.stages import stage
 from livens.models.problem import Problem
 
 __all__ = ["Entry", "Problem", "all", "entry", "load", "problem"]
@@ -98,6 +99,7 @@ def load(name: str, *, h: float | None = None, t_end: float | None = None, **opt
         if option not in found.options:
             raise InputError(f"problem '{name}' has no option '{option}'{suggestion(option, found.options)}")
         options[option] = _checked(option, value, found.options[option])
+    stage(f"building {name}")
     built = found.build(**options)
     return dataclasses.replace(built, name=name, options=options, **changes)
 

@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 
 from livens.errors import InputError, WriteError
+from livens.expressions.stages import stage
 from livens.expressions.variables import VARIABLES, dimensions
 from livens.results import checksums, inspection
 from livens.results import journal as atomic
@@ -38,6 +39,8 @@ _MOSTLY: dict[str, Callable[[Facts], float]] = {  # the same as in `inspection`
 }
 #: How many numbers of a variable are stored together: fewer in a short run, never fewer than the first.
 _CHUNKS = 1024, 16384
+#: The scene of a model with more coordinates than this takes a while to draw.
+_MANY = 1000
 #: The superblock of this version bears no mark of being written to: whatever happens, plain readers can open the file.
 _VERSION = ("v108", "v108")
 
@@ -100,6 +103,8 @@ class RunFile:
         return file
 
     def _lay_out(self, facts: Facts, expected: int) -> None:
+        if len(facts.coordinates) > _MANY:
+            stage("drawing the scene")
         labels = {"coordinate": facts.coordinates, "constraint": facts.constraint_names}
         if facts.algebraic:
             labels["algebraic"] = facts.algebraic

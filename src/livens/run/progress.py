@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
+from livens.expressions.stages import listening, nobody_listens
+
 _PATIENCE = 2.0
+#: So many stages of a preparation are shown at once, the last ones.
+_STAGES = 3
 
 
 def somebody_looks() -> bool:
@@ -62,3 +69,69 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+class Preparation:
+    """Shows what is done before the first step, if that takes longer than two seconds: stages, and how long it takes.
+
+    The line is written by a thread of its own, as the one that works is busy for seconds at a time. That thread exists
+    only if something that may take long has begun, and somebody is there to look.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title, self._begun = title, time.monotonic()
+        self._stages: dict[str, str] = {}  # what is shown, by what it is about
+        self._counts: dict[str, int] = {}
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # -- who works says ------------------------------------------------------------------------------------------------
+    def stage(self, words: str) -> None:
+        self._show(words, words)
+
+    def counted(self, doing: str, what: str) -> None:
+        number = self._counts[what] = self._counts.get(what, 0) + 1
+        self._show(f"{doing} {what}", f"{doing} {number} {what}{'' if number == 1 else 's'}")
+
+    def _show(self, key: str, words: str) -> None:
+        self._stages = {**{k: v for k, v in self._stages.items() if k != key}, key: words}
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, daemon=True, name="livens progress")
+            self._thread.start()
+
+    def line(self) -> str:
+        """``n-four-bar (livens-em): deriving 971 equations ... compiling 7 kernels ... 12 s``"""
+        stages = list(self._stages.values())[-_STAGES:]
+        return f"{self._title}: {' ... '.join(stages)} ... {time.monotonic() - self._begun:.0f} s"
+
+    # -- who looks sees ------------------------------------------------------------------------------------------------
+    def _watch(self) -> None:
+        if self._over.wait(max(0.0, _PATIENCE - (time.monotonic() - self._begun))):
+            return
+        from rich.console import Console
+
+        with Console(stderr=True).status(self.line()) as status:
+            while not self._over.wait(0.2):
+                status.update(self.line())
+
+    def end(self) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+
+@contextlib.contextmanager
+def preparing(title: str, show: bool | None = None) -> Iterator[None]:
+    """Meanwhile, what is said about the stages of a preparation is shown; by default on a terminal.
+
+    Within another preparation nothing changes: whoever began first shows what is done.
+    """
+    if not (somebody_looks() if show is None else show) or not nobody_listens():
+        yield
+        return
+    preparation = Preparation(title)
+    try:
+        with listening(preparation):
+            yield
+    finally:
+        preparation.end()

@@ -22,6 +22,7 @@ from livens.run.control import StepControl
 from livens.run.events import Event, given_again, names_of
 from livens.run.first_step import first_step
 from livens.run.plan import Plan
+from livens.run.progress import preparing
 from livens.run.run import Onlooker, Run
 from livens.schemes.base import Scheme
 
@@ -77,7 +78,8 @@ def simulate(
     :param out: a file to write the run to as it goes; `force` replaces an existing one.
     :param store: names of the variables to keep, such as ``["q", "v"]``; all if not given, and t in any case.
     :param compress: make the file smaller; writing it then takes longer.
-    :param progress: show a progress bar if it takes longer than two seconds; by default on a terminal.
+    :param progress: show what is done before the first step, and a progress bar, if that takes longer than two
+        seconds; by default on a terminal.
 
     A step that does not converge raises IntegrationError, Ctrl-C raises Interrupted (a KeyboardInterrupt): both carry
     everything up to there as `result`. To run one model many times, see `livens.prepare`.
@@ -131,30 +133,31 @@ def execute(
 ) -> Result:
     """Do what a plan says; `begun` is when getting ready began, `onlooker` sees the run while it is under way."""
     begun = time.perf_counter() if begun is None else begun
-    compiled, initial = compile_and_start(plan)
-    if plan.automatic:
-        plan = dataclasses.replace(plan, h=first_step(plan, compiled, initial))
-    facts, rows = plan.facts(compiled), plan.rows or _ROWS
-    facts.events = names_of(events)
-    facts.made = lambda: provenance(plan)  # type: ignore[assignment]  # it takes longer than a short run
-    file = None
-    if out is not None:
-        file = RunFile.create(path_of("out", out), facts, rows=rows, force=force)
-    recorder = Recorder(facts, compiled.layout, file, expected=rows)
-    try:
-        run = Run(
-            plan,
-            compiled,
-            facts,
-            recorder,
-            initial=initial,
-            events=events or (),
-            progress=progress,
-            onlooker=onlooker,
-        )
-    except BaseException:
-        recorder.discard()
-        raise
+    with preparing(plan.title, progress):
+        compiled, initial = compile_and_start(plan)
+        if plan.automatic:
+            plan = dataclasses.replace(plan, h=first_step(plan, compiled, initial))
+        facts, rows = plan.facts(compiled), plan.rows or _ROWS
+        facts.events = names_of(events)
+        facts.made = lambda: provenance(plan)  # type: ignore[assignment]  # it takes longer than a short run
+        file = None
+        if out is not None:
+            file = RunFile.create(path_of("out", out), facts, rows=rows, force=force)
+        recorder = Recorder(facts, compiled.layout, file, expected=rows)
+        try:
+            run = Run(
+                plan,
+                compiled,
+                facts,
+                recorder,
+                initial=initial,
+                events=events or (),
+                progress=progress,
+                onlooker=onlooker,
+            )
+        except BaseException:
+            recorder.discard()
+            raise
     run.statistics.compile_s = time.perf_counter() - begun
     return run.go()
 
@@ -191,6 +194,15 @@ def resume(
     plan = Plan.from_facts(facts, problem or earlier.system, t_end=t_end, scheme=scheme, scaling=scaling)
     if plan.scheme.name != facts.scheme:
         raise InputError(f"the run in '{path}' was made with the scheme '{facts.scheme}', not '{plan.scheme.name}'")
+    with preparing(plan.title, progress):
+        run = _taken_up(path, plan, earlier, events, progress)
+    run.statistics.compile_s += time.perf_counter() - begun
+    return run.go()
+
+
+def _taken_up(path: Any, plan: Plan, earlier: Result, events: Sequence[Event] | None, progress: bool | None) -> Run:
+    """The run of a file, ready to go on."""
+    facts = earlier.facts
     compiled = compiled_step(plan.model, plan.scheme, facts.dropped)
     if not compiled.solves(facts.model):
         raise InputError(
@@ -203,12 +215,10 @@ def resume(
     file = RunFile.reopen(Path(path), int(stored["rows"]), int(stored["step"]))
     recorder = Recorder(facts, compiled.layout, file)
     try:
-        run = Run(plan, compiled, facts, recorder, earlier=earlier.record, events=events or (), progress=progress)
+        return Run(plan, compiled, facts, recorder, earlier=earlier.record, events=events or (), progress=progress)
     except BaseException:
         recorder.release()
         raise
-    run.statistics.compile_s += time.perf_counter() - begun
-    return run.go()
 
 
 def _stopped_by_event(earlier: Result) -> bool:

@@ -57,7 +57,7 @@ def test_observables_and_their_round_off_are_the_same(monkeypatch, case):
     t, Z = states(system)
     k, n = system.parameter_vector(), system.n
     block = {"t": t, "q": Z[:, :n], "v": Z[:, n : 2 * n], "p": Z[:, 2 * n : 3 * n], "multipliers": Z[:, 3 * n + 2 :]}
-    names = [*system.view.names, "constraint_forces", observables.MAGNITUDE, observables.SPEED]
+    names = [*system.view.names, "constraint_forces", observables.MAGNITUDE, columns.SPEED]
     names = [name for name in names if name != "hamiltonian" or system.regular_augmented_mass]
     for name in names:
         whole = observables._whole(system, name)(block, k)

@@ -42,7 +42,7 @@ class Sums:
         target, position = target[chosen], position[chosen]
         order = np.argsort(target, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=size))])
-        return cls(starts.astype(np.int64), position[order].astype(np.int64))
+        return cls(starts.astype(np.int32), position[order].astype(np.int32))
 
 
 class Assembly:
@@ -53,7 +53,7 @@ class Assembly:
         size, states = pieces.size, pieces.layout.size
         adders = np.zeros(states, dtype=np.int64)
         for p in pieces.pieces:
-            for column in p.end_places.T:
+            for column in (*p.end_places.T, *p.sum_places.T):
                 np.add.at(adders, column, 1)
         self.kernels = [PieceKernels(p, pieces, adders == 1) for p in pieces.pieces]
         #: Entries of the state that nothing is added to.
@@ -80,6 +80,14 @@ class Assembly:
         self.tops = tops
         self.residual_sums = Sums.of(rows, positions[0], size)
         self.floor_sums = Sums.of(rows, positions[1], size)
+        forces = [kernel.piece.force for kernel in self.kernels for _ in range(kernel.row_count)]
+        of_forces = [i for i, force in enumerate(forces) if force]
+        cut = int(np.argmax(pieces.multiplier)) if pieces.multiplier.any() else size
+        targets = [np.where(rows[i] < cut, rows[i], -1) for i in of_forces]
+        #: What forces add to the equations of coordinates, if somebody asks for it.
+        self.first_multiplier = cut
+        self.impulse_sums = Sums.of(targets, [positions[0][i] for i in of_forces], cut)
+        self.pushed = any(p.impulse is not None for p in pieces.pieces)
         summed = np.unique(np.concatenate([*ends, np.zeros(0, dtype=np.int64)]))
         number = np.full(states, -1)
         number[summed] = np.arange(summed.size)
@@ -114,10 +122,11 @@ class Bench:
 
     def __init__(self, assembly: Assembly, k: np.ndarray, extra: int = 0) -> None:
         a = self.assembly = assembly
-        self.context = np.zeros(4, dtype=np.int64)
+        self.context = np.zeros(5, dtype=np.int64)
         self.pool = np.zeros(int(a.tops[0]) + extra + WIDTH)
         self.floors, self.ends = np.zeros(int(a.tops[1]) + WIDTH), np.zeros(int(a.tops[2]) + WIDTH)
-        self.errors = np.zeros(a.pieces.size)
+        self.errors, self.impulses = np.zeros(a.pieces.size), np.zeros(a.first_multiplier)
+        self.context[4] = self.impulses.ctypes.data
         self._held = [parameter_tables(kernel, k) for kernel in a.kernels]
         offsets = [kernel.table.offsets for kernel in a.kernels]
         self.tables = np.zeros((len(a.kernels), OFFSETS + max(map(len, offsets))), dtype=np.int64)
@@ -129,7 +138,7 @@ class Bench:
             self.tables[i, OFFSETS : OFFSETS + len(offsets[i])] = offsets[i]
         self.kinds = np.array(a.pieces.kinds, dtype=np.int64)
 
-    # -- one evaluation at a time, for those who do not step in compiled code -------------------------------------------
+    # -- one evaluation at a time, for those who do not step in compiled code -----------------------------------------
     def residual(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> np.ndarray:
         """The equations at x."""
         a, r = self.assembly, np.zeros(x.size)
@@ -168,6 +177,9 @@ class Bench:
     def end(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """State and memory at the end of the step."""
         a, z1, m1 = self.assembly, np.zeros(z.size), np.zeros(m.size)
+        if a.pushed:
+            self.residual(x, z, m, c)
+            gather_sums(a.impulse_sums.starts, a.impulse_sums.positions, self.pool, self.impulses)
         end_of_step(
             a.addresses, self.tables, self.context, x, z, m, c, self.ends, a.end_sums.starts, a.end_sums.positions,
             a.summed, a.blank, z1, m1,

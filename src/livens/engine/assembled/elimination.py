@@ -1,12 +1,13 @@
 """The order of elimination: rounds of independent blocks, and classes of equal fronts in them.
 
 Blocks are bodies, with the multipliers of what constrains them alone, and joints. In every round the cheapest blocks
-go that are not coupled to each other; for a chain that is odd-even reduction, and a chain of N bodies takes log N rounds.
-A joint may go once its body has gone. Whatever has no small and equal fronts any more is left as the core.
+go that are not coupled to each other; for a chain that is odd-even reduction, which takes log N rounds. A joint
+may go once its body has gone. Whatever has no small and equal fronts any more is left as the core.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -21,8 +22,12 @@ from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
 _TOLERANCE, _MORE = 2.0, 4
 #: A front has at most this many unknowns, and there are at most this many classes.
 _LARGEST_FRONT, _MOST_CLASSES = 48, 150
-#: And a class takes at most this many products: its code would take seconds to compile.
-_MOST_PRODUCTS = 4000
+#: And a class takes at most this many products, of which it may have some more if it has many fronts: code takes long
+#: to compile.
+_MOST_PRODUCTS, _FEW_PRODUCTS, _PRODUCTS_PER_FRONT = 4000, 1000, 40
+#: Rounds in which nearly every front has its own shape, as in nets, are compiled as long as there is no more code than
+#: this many products, and some for each unknown.
+_CODE, _CODE_PER_UNKNOWN = 10_000, 0.5
 #: So many unknowns are solved at once in the end: no class for a single front.
 _SMALL_CORE = 24
 
@@ -87,7 +92,7 @@ class Elimination:
         self._rounds()
         self._place()
 
-    # -- blocks and sources -----------------------------------------------------------------------------------------------
+    # -- blocks and sources -------------------------------------------------------------------------------------------
     def _blocks(self) -> None:
         pieces = self._assembly.pieces
         self._block = pieces.body.copy()
@@ -113,7 +118,7 @@ class Elimination:
         starts = np.concatenate([[0], np.cumsum(sizes)])
         self._position = np.empty(pieces.size, dtype=np.int64)
         self._position[order] = np.arange(pieces.size) - starts[self._block[order]]
-        self.unknowns = [order[a:b].tolist() for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        self.unknowns = [order[a:b].tolist() for a, b in itertools.pairwise(starts)]
         kinds = pieces.multiplier.astype(int)
         self._kinds = [tuple(kinds[own].tolist()) for own in self.unknowns]
 
@@ -204,7 +209,7 @@ class Elimination:
         if len(match) == count - self.bodies:
             self._match = match
 
-    # -- rounds ---------------------------------------------------------------------------------------------------------
+    # -- rounds -------------------------------------------------------------------------------------------------------
     def _front(self, block: int) -> tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]:
         """Boundary, sources in a canonical order, and their numbers."""
         bound: dict[int, int] = {}
@@ -233,6 +238,7 @@ class Elimination:
         cost: dict[int, int] = {}
         refused: set[int] = set()
         self.rounds = 0
+        code = _CODE + _CODE_PER_UNKNOWN * sum(sizes)
         while remaining:
             for b in dirty:
                 if self._alive[b]:
@@ -256,7 +262,7 @@ class Elimination:
                 bound, shape, _ = found[b]
                 ids = tuple((s.number, role, local) for s, role, local in shape)
                 groups[self._kinds[b], ids, tuple(sizes[x] for x in bound)].append(b)
-            if len(groups) > max(12, len(chosen) // 3) and left > 400:
+            if 2 * len(groups) > len(chosen) and sum(made.products for made in self.classes) > code:
                 break  # nearly every front has its own shape
             gone: set[int] = set()
             for key, members in groups.items():
@@ -301,7 +307,8 @@ class Elimination:
             good = made.eliminated(A)
         except NoPivotError:
             good = np.zeros(len(members), dtype=bool)
-        if made.order and made.products > _MOST_PRODUCTS:
+        most = min(_MOST_PRODUCTS, _FEW_PRODUCTS + _PRODUCTS_PER_FRONT * len(members))
+        if made.order and key not in known and made.products > most:
             good[:] = False
         refused |= {b for b, fine in zip(members, good, strict=True) if not fine}
         if not good.any():
@@ -339,7 +346,7 @@ class Elimination:
         self._trial[self._trial_size : stop] = values
         self._trial_size = stop
 
-    # -- where everything stands ------------------------------------------------------------------------------------------
+    # -- where everything stands --------------------------------------------------------------------------------------
     def _place(self) -> None:
         top, factors = int(self._assembly.tops[0]), 0
         self.bases, self.factor_bases = {}, {}

@@ -95,7 +95,7 @@ class FrontClass:
         self.signature: Signature | None = None  # of the fronts as sources
         self.number = -1  # among the classes
 
-    # -- the order of pivots --------------------------------------------------------------------------------------------
+    # -- the order of pivots ------------------------------------------------------------------------------------------
     def assembled(self, pool: np.ndarray, where: np.ndarray, strides: Sequence[int]) -> np.ndarray:
         """Matrices of some fronts; source s of front i begins at ``where[i, s]`` of a pool."""
         d = self.p + self.f
@@ -221,7 +221,7 @@ class FrontClass:
         self.factors = top + 2 * p + len(self._at_lower)
         self.slots = self.source_count + p + self.f
 
-    # -- native code ----------------------------------------------------------------------------------------------------
+    # -- native code --------------------------------------------------------------------------------------------------
     def compile(self, name: str) -> Code:
         """One of "factor", "keep" (factor, and store what `forward` needs), "forward" and "back"."""
         content = f"{indexed_writer()} {self.shape.kinds} {self.comes} {self.right} {self.order} {self.f} {self.slots}"
@@ -244,7 +244,7 @@ class FrontClass:
         return y
 
     def _factor_text(self, name: str, keep: bool) -> str:
-        e, p = IndexedEmitter(name), self.p
+        e, _p = IndexedEmitter(name), self.p
         sources = [e.index(s) for s in range(self.source_count)]
         A: dict[int, dict[int, str]] = defaultdict(dict)
         for (i, j), parts in self.comes.items():

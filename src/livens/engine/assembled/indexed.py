@@ -18,8 +18,9 @@ from livens.engine.emit import Emitter
 WIDTH = 8
 #: Where things stand in a table.
 FIRST, LAST, INDEX, OWN, SHARED, CONTEXT, OFFSETS = range(7)
-#: Where things stand in the context: memory at the start of the step, state and memory at its end, errors of unknowns.
-MEMORY, NEXT_STATE, NEXT_MEMORY, ERRORS = range(4)
+#: Where things stand in the context: memory at the start of the step, state and memory at its end, errors of unknowns,
+#: impulses of forces.
+MEMORY, NEXT_STATE, NEXT_MEMORY, ERRORS, IMPULSES = range(5)
 _REGISTER, _NAME = re.compile(r"%\d+"), re.compile(r"%\w+")
 #: Instructions that read no memory.
 _PURE = re.compile(
@@ -112,6 +113,18 @@ class IndexedEmitter(Emitter):
             f"call void @{name}({self.type} {self.operand(value)}, <{WIDTH} x ptr> {pointers}, i32 8, "
             f"<{WIDTH} x i1> {_TRUE})"
         )
+
+    def compensated(self, high: str, low: str, step: str) -> tuple[str, str]:
+        """``high + (step + low)`` and its rounding error; nothing here may be rearranged."""
+
+        def exact(operation: str, a: str, b: str) -> str:
+            return self.value(f"{operation} {self.type} {self.operand(a)}, {self.operand(b)}")
+
+        small = exact("fadd", step, low)
+        total = exact("fadd", high, small)
+        added = exact("fsub", total, high)
+        lost = exact("fsub", high, exact("fsub", total, added))
+        return total, exact("fadd", lost, exact("fsub", small, added))
 
     def put(self, value: str, base: str, slot: int) -> None:
         """Write the lanes side by side."""

@@ -57,8 +57,12 @@ class Parts(NamedTuple):
     blank: np.ndarray
     weights: np.ndarray  # of the predictors
     reach: np.ndarray
+    impulse_starts: np.ndarray
+    impulse_positions: np.ndarray
+    impulses: np.ndarray
     first_multiplier: int
     turning: bool
+    pushed: bool
 
 
 class Room(NamedTuple):
@@ -139,6 +143,7 @@ def solve_step(p: Parts, f: FrontArrays, x: np.ndarray, z: np.ndarray, w: Room, 
             bounds(p, x, z, w.c, w.dx, w.scale)
             worst = scaled(w.r, w.scale)
             if stalls > 1 and worst <= CURVATURE_LIMIT and _curvature_explains(p, x, z, w):
+                residual(p, x, z, w.c, w.r)  # whose parts are needed at the end of the step
                 return DONE, iteration
         if iteration == 2:
             before = first
@@ -159,6 +164,8 @@ def finish_step(p: Parts, s: int, corrections: int, w: Room) -> None:
     """End of step s, and what goes on from it: the best predictors, and how many steps they can look back on."""
     book, size, at = w.M.shape[1] - BOOK, w.X.shape[1], s + RING
     old, new = w.M[s], w.M[s + 1]
+    if p.pushed:  # by what the last residual was made of
+        gather_sums(p.impulse_starts, p.impulse_positions, p.pool, p.impulses)
     end_of_step(
         p.addresses, p.tables, p.context, w.X[at], w.Z[s], old, w.c, p.ends, p.end_starts, p.end_positions, p.summed,
         p.blank, w.Z[s + 1], new,

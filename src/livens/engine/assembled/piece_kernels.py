@@ -15,6 +15,7 @@ import numpy as np
 from livens.engine.assembled.indexed import (
     CONTEXT,
     ERRORS,
+    IMPULSES,
     MEMORY,
     NEXT_MEMORY,
     NEXT_STATE,
@@ -99,7 +100,8 @@ class PieceKernels:
         local = piece.local
         self.row_count, self.outputs = int(piece.rows.numel()), int(piece.rows.numel()) + len(piece.pattern)
         newton = ca.Function("newton", local.all, [piece.rows, piece.entries])
-        end = ca.Function("end", local.all, [piece.ends, piece.keeps])
+        impulse = [] if piece.impulse is None else [piece.impulse]
+        end = ca.Function("end", [*local.all, *impulse], [piece.ends, piece.keeps, piece.sums])
         library = VECTOR_LIBRARY if vector_library_width() > 1 and uses_library(newton) else 1
         e, noise = piece.noise(library) if self.row_count else (symbols("e", local.x.numel()), ca.SX(0, 1))
         floor = ca.Function("floor", [*local.all, e], [noise])
@@ -120,6 +122,10 @@ class PieceKernels:
         self.summed = [a for a in range(piece.end_places.shape[1]) if a not in self.direct]
         self._targets = {a: self.table.place(STATE, piece.end_places[:, a]) for a in self.direct}
         kept = range(piece.keep_places.shape[1])
+        self._sums = [
+            (self.table.place(STATE, piece.sum_places[:, a]), self.table.place(REMEMBERED, piece.low_places[:, a]))
+            for a in range(piece.sum_places.shape[1])
+        ]
         self._kept = {a: self.table.place(REMEMBERED, piece.keep_places[:, a]) for a in kept}
         if not self.table.slots:  # nothing is read by index
             self.table.place(STATE, np.zeros(piece.count, dtype=np.int64))
@@ -128,7 +134,7 @@ class PieceKernels:
             self._make("newton", newton)
             self._make("residual", ca.Function("residual", local.all, [piece.rows]))
             self._make("floor", floor, stride=self.row_count, effort=_SELDOM)
-        if piece.ends.numel() or piece.keeps.numel():
+        if piece.ends.numel() or piece.keeps.numel() or piece.sums.numel():
             self._make("end", end, stride=len(self.summed))
         if turn is not None:
             self._make("turn", turn, stride=0)
@@ -138,7 +144,7 @@ class PieceKernels:
 
     def _make(self, name: str, function: ca.Function, stride: int | None = None, effort: int = _OFTEN) -> None:
         stride = self.outputs if stride is None else stride
-        found = [self._x, self._z, self._m, self._targets, self._kept, self.shared, self.own, self.summed]
+        found = [self._x, self._z, self._m, self._targets, self._kept, self._sums, self.shared, self.own, self.summed]
         content = f"{indexed_writer()} {stride} {self.table.slots} {found} {function.serialize()}"
         self.codes[name] = find_or_compile(content, lambda: self._text(name, function, stride), name, effort)
 
@@ -159,7 +165,7 @@ class PieceKernels:
             return e.get("%own", self.own.index(i))
 
         sizes = [function.nnz_in(i) for i in range(function.n_in())]
-        memory = e.pointer_at(context, MEMORY) if sizes[2] else "null"
+        memory = e.pointer_at(context, MEMORY)
         inputs: list[Sequence[str]] = [
             columns(self._x, sizes[0], bases[UNKNOWNS]),
             columns(self._z, sizes[1], bases[STATE]),
@@ -169,7 +175,7 @@ class PieceKernels:
             Columns(sizes[5], parameter),
         ]
         if function.n_in() == 7:
-            inputs.append(columns(self._x, sizes[6], e.pointer_at(context, ERRORS)))
+            inputs.append(columns(self._x, sizes[6], e.pointer_at(context, IMPULSES if name == "end" else ERRORS)))
         outputs = e.graph(function, inputs)
         if name == "end":
             self._write_end(e, outputs, context)
@@ -189,6 +195,15 @@ class PieceKernels:
         for a, place in self._kept.items():
             base = e.part(e.pointer_at(context, NEXT_MEMORY), place.part)
             e.scatter(outputs[1][a], base, e.index(place.slot), place.offset)
+        memory = e.pointer_at(context, MEMORY)
+        for step, (place, low) in zip(outputs[2], self._sums, strict=True):
+            high = e.gather(e.part("%a1", place.part), e.index(place.slot), place.offset)
+            rest = e.gather(e.part(memory, low.part), e.index(low.slot), low.offset)
+            total, error = e.compensated(high, rest, step)
+            base = e.part(e.pointer_at(context, NEXT_STATE), place.part)
+            e.scatter(total, base, e.index(place.slot), place.offset)
+            base = e.part(e.pointer_at(context, NEXT_MEMORY), low.part)
+            e.scatter(error, base, e.index(low.slot), low.offset)
         for i, a in enumerate(self.summed):
             e.put(outputs[0][a], "%out", i)
 

@@ -57,12 +57,18 @@ class AssembledStepper:
             assembly.blank,
             WEIGHTS,
             REACH,
-            int(np.argmax(pieces.multiplier)) if pieces.multiplier.any() else pieces.size,
+            assembly.impulse_sums.starts,
+            assembly.impulse_sums.positions,
+            bench.impulses,
+            assembly.first_multiplier,
             assembly.turning,
+            assembly.pushed,
         )
         self._room: Room | None = None
+        if self._fronts is not None:  # so that the loop is compiled before the run begins, once per machine
+            loop.advance(self._parts, self._fronts.arrays, self._new_room(0), 1.0, 0.0, 0, 0, 0, False)
 
-    # -- the protocol of a tier -----------------------------------------------------------------------------------------
+    # -- the protocol of a tier ---------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:
         return {}
 
@@ -101,27 +107,35 @@ class AssembledStepper:
         self._fronts.enable_chords()
         self.cost.compile_s += time.perf_counter() - begun
 
-    # -- arrays ---------------------------------------------------------------------------------------------------------
+    # -- arrays -------------------------------------------------------------------------------------------------------
     def _filled(self, carry: Carry, steps: int) -> Room:
         """Room for `steps` steps, with their past filled in. What was there before is overwritten."""
-        n, states, width = self._pieces.size, carry.z.size, self._pieces.memory.size + BOOK
+        width = self._pieces.memory.size + BOOK
         w = self._room
         if w is None or len(w.iterations) < steps:
-            w = self._room = Room(
-                c=np.concatenate([[0.0, 0.0], self._k]),
-                Z=np.zeros((steps + 1, states)),
-                X=np.zeros((steps + RING, n)),
-                M=np.zeros((steps + 1, width)),
-                iterations=np.zeros(steps, dtype=np.int64),
-                dx=np.zeros(n),
-                scale=np.zeros(n),
-                r=np.zeros(n),
-                work=np.zeros(n),
-            )
+            w = self._room = self._new_room(steps)
         w.Z[0], w.dx[:], w.scale[:] = carry.z, carry.dx, carry.scale
         w.X[:RING] = carry.x if len(carry.x) == RING else carry.x[-1]
-        w.M[0] = carry.memory if carry.memory.size == width else 0.0
+        if carry.memory.size == width:
+            w.M[0] = carry.memory
+        else:  # before the first step
+            w.M[0, width - BOOK :] = 0.0
+            w.M[0, : width - BOOK] = self._pieces.remember(carry.z, np.concatenate([[0.0, carry.t], self._k]))
         return w
+
+    def _new_room(self, steps: int) -> Room:
+        n, width = self._pieces.size, self._pieces.memory.size + BOOK
+        return Room(
+            c=np.concatenate([[0.0, 0.0], self._k]),
+            Z=np.zeros((steps + 1, self._pieces.layout.size)),
+            X=np.zeros((steps + RING, n)),
+            M=np.zeros((steps + 1, width)),
+            iterations=np.zeros(steps, dtype=np.int64),
+            dx=np.zeros(n),
+            scale=np.zeros(n),
+            r=np.zeros(n),
+            work=np.zeros(n),
+        )
 
     def _steps(
         self,
@@ -141,7 +155,7 @@ class AssembledStepper:
         steps = Steps(times, states, sizes, X, w.iterations[:taken], before, carry, trouble, reached, M=M)
         return finite(steps, w, self._compiled.layout)
 
-    # -- one step by itself ---------------------------------------------------------------------------------------------
+    # -- one step by itself -------------------------------------------------------------------------------------------
     def _refused(self, w: Room, s: int) -> Trouble | None:
         """A step the compiled loop did not solve: from other guesses, then with pivoting; why not, if it is not."""
         z, c, x = w.Z[s], w.c, w.X[s + RING]
@@ -177,7 +191,7 @@ class AssembledStepper:
         loop.bounds(self._parts, x, w.Z[s], w.c, w.dx, w.scale)
         return loop.solve_step(self._parts, self._fronts.arrays, x, w.Z[s], w, False)  # type: ignore[no-any-return]
 
-    # -- steps of controlled size ---------------------------------------------------------------------------------------
+    # -- steps of controlled size -------------------------------------------------------------------------------------
     def _controlled(self, carry: Carry, w: Room, steps: int, policy: Policy, going: np.ndarray) -> Steps:
         """As `livens.engine.loop` takes them, with one call for each step."""
         times = [carry.t]

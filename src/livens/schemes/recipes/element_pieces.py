@@ -9,10 +9,20 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.expressions.layout import Layout
 from livens.models.system import System
 from livens.schemes.recipes.element_equations import ElementEquations, Group, named
 from livens.schemes.recipes.elements import ElementScheme, State
-from livens.schemes.recipes.pieces import Local, Piece, Pieces, mapped, piece
+from livens.schemes.recipes.midpoint_velocity import MidpointVelocity
+from livens.schemes.recipes.pieces import (
+    Local,
+    Piece,
+    Pieces,
+    constraint_increment,
+    constraint_values,
+    mapped,
+    piece,
+)
 from livens.schemes.recipes.turning import unit_multiplier
 
 
@@ -31,6 +41,7 @@ def element_pieces(equations: ElementEquations) -> Pieces:
     body = np.full(unknowns.size, -1)
     body[: blocks * system.n] = np.tile(connected_coordinates(system), blocks)
     guess = _Guess(equations)
+    carried = _carried(equations)
     return Pieces(
         layout=equations.layout,
         unknowns=unknowns,
@@ -41,7 +52,34 @@ def element_pieces(equations: ElementEquations) -> Pieces:
         body=body,
         guess=guess,
         inside=_inside(equations),
+        memory=Layout(low=system.n, gap=system.m) if carried else Layout(),
+        remember=_Remembered(equations) if carried else lambda z, c: np.zeros(0),
     )
+
+
+def _carried(equations: ElementEquations) -> bool:
+    """Whether constraints are ``g(q0 + h v_m)/h``: then they are written as ``(g0 + increment)/h``.
+
+    g0 is what the step before left of them, and positions are summed up with their rounding errors. So the multipliers
+    are free of the rounding of positions, which is divided by h^2 in them.
+    """
+    return isinstance(equations.scheme, MidpointVelocity)
+
+
+class _Remembered:
+    """The memory before the first step: the constraints as they are at its positions."""
+
+    def __init__(self, equations: ElementEquations) -> None:
+        self._equations = equations
+
+    def __call__(self, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        system, q, k = self._equations.system, z[self._equations.layout["q"]], c[2:]
+        memory = np.zeros(system.n + system.m)
+        for group in self._equations.groups:
+            if group.constraints.shape[1]:
+                values = constraint_values(group.kernel.model, q[group.coordinates], float(c[1]), k[group.parameters])
+                memory[system.n + group.constraints] = values
+        return memory
 
 
 def connected_coordinates(system: System) -> np.ndarray:
@@ -79,7 +117,10 @@ def _coordinates(equations: ElementEquations) -> Piece:
     each = np.arange(system.n)[:, None]
     x = np.concatenate([equations.unknowns[name].start + each for name in scheme.unknowns], axis=1)
     z = state_places(layout, each)
-    return piece("coordinates", local, rows, {"x": x, "z": z}, ends=[(ca.vertcat(q1, v1, p1), z)])
+    if not _carried(equations):
+        return piece("coordinates", local, rows, {"x": x, "z": z}, ends=[(ca.vertcat(q1, v1, p1), z)])
+    sums = [(local.h * local.x[0], z[:, :1], each)]
+    return piece("coordinates", local, rows, {"x": x, "z": z}, ends=[(ca.vertcat(v1, p1), z[:, 1:])], sums=sums)
 
 
 def _elements(equations: ElementEquations, group: Group) -> Piece:
@@ -91,7 +132,8 @@ def _elements(equations: ElementEquations, group: Group) -> Piece:
         + [unknowns[name].start + group.constraints for name in scheme.multipliers],
         axis=1,
     )
-    local = Local.of(x.shape[1], 3 * n, 0, group.parameters.shape[1])
+    m = group.constraints.shape[1] if _carried(equations) else 0
+    local = Local.of(x.shape[1], 3 * n, m, group.parameters.shape[1])
     arguments = local.x, local.z[:n], local.z[n : 2 * n], local.z[2 * n :], local.h, local.t, local.k
     rows, entries, momentum, work = kernel.function(*arguments)
     jacobian = ca.SX(rows.numel(), local.x.numel())
@@ -109,7 +151,14 @@ def _elements(equations: ElementEquations, group: Group) -> Piece:
             np.tile(left_out, len(scheme.multipliers))
         ] = -1
     places = {"x": x, "z": state_places(layout, group.coordinates), "k": group.parameters}
-    return piece("element", local, rows, places, equation, jacobian, ends)
+    if not m:
+        return piece("element", local, rows, places, equation, jacobian, ends)
+    places["m"] = equations.system.n + group.constraints
+    step = constraint_increment(kernel.model, local.z[:n], local.h * local.x[:n], local.h, local.t, local.k)
+    gap = local.m + step
+    carried = ca.vertcat(rows[:n], gap / local.h)
+    keeps = [(gap, places["m"])]
+    return piece("element", local, carried, places, equation, jacobian, ends, keeps, plain=ca.densify(rows))
 
 
 def _shown(equations: ElementEquations) -> Piece:

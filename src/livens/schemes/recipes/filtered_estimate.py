@@ -62,7 +62,7 @@ def _lost(model: DescriptorModel, tableau: Tableau) -> int:
     """By how much the order is less where variables are algebraic, as measured (tests/claims/test_dae.py)."""
     pencil, index = model.pencil, max(model.pencil.indices)
     # a first stage that stands for x0 is less accurate in multipliers
-    if tableau.C < tableau.s and tableau.A[0].any() and index >= (2 if tableau.stiffly_accurate else 3):
+    if tableau.s > tableau.C and tableau.A[0].any() and index >= (2 if tableau.stiffly_accurate else 3):
         return 1
     # algebraic variables at the beginning are from the polynomial of the stages, not from equations there
     own = any(pencil.indices[j] == 1 for j in pencil.algebraic)

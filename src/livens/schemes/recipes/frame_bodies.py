@@ -253,6 +253,17 @@ class LieBody(BodyRecipe):
         turned = (change + cross(a, change) + a * ca.dot(a, change)) / (1 + ca.dot(a, a))
         return ca.vertcat(of_centre, turned + torque)
 
+    def pushed(self, b: Motion, rows: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
+        """Changes of both momenta by the rows of all elements, contracted: minus the impulses of forces.
+
+        By the balance these are ``2 m u - 2 p0`` and ``2 J W - 2 Pi0``, but what is small here stays accurate.
+        """
+        of_centre, torque = -rows[: self.d], rows[self.d :]
+        if not self.count or self.d == 2:
+            return of_centre, -torque
+        R, a, W = ca.horzcat(*b.start), h / 2 * b.w, ca.horzcat(*b.start).T @ b.w
+        return of_centre, -h * cross(W, self.spin_of(b, inertia)) - R.T @ (torque - cross(a, torque))
+
     def torque(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
         """``-h tau``: every force acts where its point is in the middle of the step."""
         return self.moment(b.mid, self.parts(rows)[1:])

@@ -68,7 +68,7 @@ class FrameKernel:
         share = scheme.force_scheme().share(energies, State(q=q, v=v_m, p=v_m), State(q=q + h * v_m), unknown, h, t)
         rows, constraints = ca.densify(ca.vertcat(*share.rows)), _dense(share.constraints, m)
         work = ca.densify(ca.vertcat(ca.SX(share.supplied), ca.SX(share.dissipated)))
-        self.m, self.idle = m, not m and _zero(rows)
+        self.model, self.m, self.idle = model, m, not m and _zero(rows)
         arguments = [v_m, lam, q, h, t, model.k]
         self.share = ca.Function("share", arguments, [rows, constraints, work])
         slopes = [ca.jacobian(rows, v_m), ca.jacobian(rows, lam), ca.jacobian(constraints, v_m)]

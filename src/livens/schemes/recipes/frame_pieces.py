@@ -12,11 +12,21 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.expressions.layout import Layout
 from livens.models.frames import mass_and_euler
 from livens.schemes.recipes.element_pieces import ledger
-from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState
+from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState, LieBody
 from livens.schemes.recipes.frame_equations import SPINS, BodyKernel, FrameEquations, FrameKernel
-from livens.schemes.recipes.pieces import Local, Piece, Pieces, mapped, piece, symbols
+from livens.schemes.recipes.pieces import (
+    Local,
+    Piece,
+    Pieces,
+    constraint_increment,
+    constraint_values,
+    mapped,
+    piece,
+    symbols,
+)
 
 
 def frame_pieces(equations: FrameEquations) -> Pieces:
@@ -39,7 +49,27 @@ def frame_pieces(equations: FrameEquations) -> Pieces:
         multiplier=np.arange(size) >= size - multipliers,
         body=body,
         guess=bodies.guess,
+        memory=bodies.memory,
+        remember=lambda z, c: _remembered(equations, bodies.memory, z, c),
     )
+
+
+def _remembered(equations: FrameEquations, memory: Layout, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The memory before the first step: the constraints as they are at its positions."""
+    found, q, k = np.zeros(memory.size), z[equations.layout["q"]], c[2:]
+    number = np.full(equations.system.m, -1)
+    number[list(equations.kept)] = memory["gap"].start + np.arange(len(equations.kept))
+    groups: dict[FrameKernel, list[Any]] = {}
+    for e in equations.elements:
+        if e.kernel.m:
+            groups.setdefault(e.kernel, []).append(e)
+    for kernel, members in groups.items():
+        coordinates = np.array([e.coordinates for e in members])
+        parameters = np.array([e.parameters for e in members], dtype=np.int64).reshape(len(members), -1)
+        values = constraint_values(kernel.model, q[coordinates], float(c[1]), k[parameters])
+        places = number[np.array([range(e.constraints.start, e.constraints.stop) for e in members])]
+        found[places[places >= 0]] = values[places >= 0]
+    return found
 
 
 class _Bodies:
@@ -58,6 +88,8 @@ class _Bodies:
         for number, place in enumerate(equations.bodies):
             key = place.kernel, equations.system.models[place.frame.element]
             self._kinds.setdefault(key, []).append(number)
+        #: Rounding errors of positions and momenta, and what is left of constraints: these are put right later on.
+        self.memory = Layout(low=equations.system.n, push=equations.unknowns["bodies"].stop, gap=len(equations.kept))
 
     def table(self, numbers: list[int], what: Callable[[Any], Any]) -> np.ndarray:
         rows = [list(what(self.equations.bodies[i])) for i in numbers]
@@ -87,11 +119,24 @@ class _Bodies:
         ends = kernel.end(*state, none)
         own, _, _, turn = kernel.slopes(*state, none)
         y = symbols("y", recipe.size)
-        added = [*zip(ends[:3], parts[:3], strict=True), *([(ends[3], parts[3])] if turning else [])]
+        # directors are summed up like centres: their increments keep them orthonormal, rounding errors included
+        sums = [(local.h * kernel.rate(*state), parts[0], coordinates)]
+        added, impulse = [*zip(ends[1:3], parts[1:3], strict=True)], None
+        if type(recipe) is LieBody:
+            impulse = symbols("i", recipe.size)
+            motion = recipe.moved(local.x, q, local.h)
+            of_centre, of_spin = recipe.pushed(motion, impulse, BodyInertia(mass, euler), local.h)
+            lows = self.memory["push"].start + x
+            sums.append((of_centre, parts[2][:, : recipe.d], lows[:, : recipe.d]))
+            if turning:
+                sums.append((of_spin, parts[3], lows[:, recipe.d :]))
+            added = [(ends[1], parts[1]), (ends[2][recipe.d :], parts[2][:, recipe.d :])]
+        elif turning:
+            added.append((ends[3], parts[3]))
         rows, jacobian = ca.cse([kernel.balance(*state, none, none), own])
         return piece(
             "body", local, rows, {"x": x, "z": np.concatenate(parts, axis=1), "k": k}, None, jacobian, added,
-            turn=(y, turn @ y) if recipe.turning else None,
+            turn=(y, turn @ y) if recipe.turning else None, sums=sums, impulse=impulse,
         )  # fmt: skip
 
     def guess(self, z: np.ndarray, c: np.ndarray, residual: Any) -> np.ndarray:
@@ -124,7 +169,7 @@ def _elements(equations: FrameEquations, bodies: _Bodies) -> list[Piece]:
             tuple(i >= 0 for i in constraints),
         )
         groups.setdefault(key, []).append((e, roles, [i for i in constraints if i >= 0]))
-    found = [_attached(equations, *key, members) for key, members in groups.items()]
+    found = [_attached(equations, *key, members, bodies.memory) for key, members in groups.items()]
     return [p for p in found if p.rows.numel() or p.ends.numel()]
 
 
@@ -136,17 +181,20 @@ def _attached(
     recipes: tuple[BodyRecipe, ...],
     kept: tuple[bool, ...],
     members: list[Any],
+    memory: Layout,
 ) -> Piece:
     layout, unknowns = equations.layout, equations.unknowns
     count, n, m = len(members), len(role), sum(kept)
     starts = np.cumsum([0, *(recipe.size for recipe in recipes)]).tolist()
     seen = _whole_directors(recipes, role, place)
-    local = Local.of(starts[-1] + m, len(seen), 0, len(members[0][0].parameters))
+    local = Local.of(starts[-1] + m, len(seen), m, len(members[0][0].parameters))
     q, h = local.z[:n], local.h
     y = [local.x[starts[i] : starts[i + 1]] for i in range(len(recipes))]
     lam = ca.SX.zeros(len(kept))
     if m:
         lam[[i for i, is_kept in enumerate(kept) if is_kept]] = local.x[starts[-1] :]
+    gaps = memory["gap"].start + np.array([multipliers for _, _, multipliers in members], dtype=np.int64)
+    gaps = gaps.reshape(count, m)
     v_m, contract, spread, bend = _kinematics(recipes, role, place, seen, y, local.z, h)
     arguments = v_m, lam if kept else ca.SX(0, 1), q, h, local.t, local.k
     forces, constraints, work = kernel.share(*arguments)
@@ -155,9 +203,13 @@ def _attached(
     corner = ca.SX(m, m)
     jacobian = contract @ by_v @ spread + bend(forces)
     rows = contract @ forces
+    plain, keeps = None, []
     if m:
         jacobian = ca.blockcat([[jacobian, contract @ by_lam[:, chosen]], [of_g[chosen, :] @ spread, corner]])
-        rows = ca.vertcat(rows, constraints[chosen])
+        gap = local.m + constraint_increment(kernel.model, q, h * v_m, h, local.t, local.k)[chosen]
+        plain = ca.densify(ca.vertcat(rows, constraints[chosen]))
+        rows = ca.vertcat(rows, gap / h)
+        keeps = [(gap, gaps)]
     x = np.array(
         [
             [j for b in roles for j in range(equations.bodies[b].unknowns.start, equations.bodies[b].unknowns.stop)]
@@ -172,7 +224,10 @@ def _attached(
     k = np.array([e.parameters for e, _, _ in members], dtype=np.int64).reshape(count, -1)
     ledgers = np.tile([layout["supplied_energy"].start, layout["dissipated_energy"].start], (count, 1))
     rows, jacobian = ca.cse([rows, ca.sparsify(jacobian)])
-    return piece("element", local, rows, {"x": x, "z": z, "k": k}, None, jacobian, [(work, ledgers)])
+    return piece(
+        "element", local, rows, {"x": x, "z": z, "k": k, "m": gaps}, None, jacobian, [(work, ledgers)], keeps,
+        force=True, plain=plain,
+    )  # fmt: skip
 
 
 def _whole_directors(

@@ -14,11 +14,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.expressions.graph.increments import increments
 from livens.expressions.graph.roundoff import roundoff_bound
 from livens.expressions.layout import Layout
 
 #: What a piece is a function of, in this order.
 ARGUMENTS = ("x", "z", "m", "h", "t", "k")
+#: Constraints that remember what is left of them are held to so many half units in the last place of a length of one.
+_REMEMBERED = 4.0
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,16 @@ class Piece:
     keeps: Any = field(default_factory=lambda: ca.SX(0, 1))
     keep_places: np.ndarray = field(default_factory=lambda: _no_places(1))
     turn: tuple[Any, Any] | None = None  # (variations, corrections of all unknowns of the piece)
+    #: Increments of entries of the state, which are summed up with their rounding errors: these are in the memory.
+    sums: Any = field(default_factory=lambda: ca.SX(0, 1))
+    sum_places: np.ndarray = field(default_factory=lambda: _no_places(1))
+    low_places: np.ndarray = field(default_factory=lambda: _no_places(1))
+    #: Symbols of what pieces with `force` add to the equations of the unknowns; the end may depend on them.
+    impulse: Any = None
+    force: bool = False
+    #: The rows as they would be without memory: residuals need not be smaller than their round-off at positions of size
+    #: one, as what is left over is remembered, and put right in the next step.
+    plain: Any = None
 
     @property
     def count(self) -> int:
@@ -85,8 +98,11 @@ class Piece:
         e = symbols("e", self.local.x.numel())
         function = ca.Function("rows", self.local.all, [self.rows])
         errors = [e, *(ca.fabs(argument) for argument in self.local.all[1:])]
-        bound = roundoff_bound(function, self.local.all, errors, library)
-        return e, ca.densify(bound) + ca.fabs(self.rows)
+        bound = ca.densify(roundoff_bound(function, self.local.all, errors, library))
+        if self.plain is not None:
+            direct = roundoff_bound(ca.Function("rows", self.local.all, [self.plain]), self.local.all, errors, library)
+            bound = ca.fmax(bound, ca.fmin(ca.densify(direct), _REMEMBERED / self.local.h))
+        return e, bound + ca.fabs(self.rows)
 
 
 def piece(
@@ -99,11 +115,16 @@ def piece(
     ends: Sequence[tuple[Any, np.ndarray]] = (),
     keeps: Sequence[tuple[Any, np.ndarray]] = (),
     turn: tuple[Any, Any] | None = None,
+    sums: Sequence[tuple[Any, np.ndarray, np.ndarray]] = (),
+    impulse: Any = None,
+    force: bool = False,
+    plain: Any = None,
 ) -> Piece:
     """A piece, with the derivative of its rows unless that is given; what is identically zero is left out.
 
     `places` are those of x, z, k and m, one row for each instance; equations are numbered like unknowns if not given.
-    `ends` and `keeps` are expressions with their places, which are one row for each instance too.
+    `ends` and `keeps` are expressions with their places, which are one row for each instance too; `sums` are increments
+    with the places of the sum and of its rounding error.
     """
     count = len(places["x"])
     rows = ca.densify(rows)
@@ -115,6 +136,7 @@ def piece(
         number = {row: i for i, row in enumerate(used)}
         pattern = tuple((number[row], column) for row, column in pattern)
         rows = rows[used] if used else ca.SX(0, 1)
+        plain = plain[used] if plain is not None and used else None
     equations = places["x"] if equations is None else equations
     where = {name: places.get(name, _no_places(count)) for name in ("x", "z", "k", "m")}
     added, added_places = _nonzero(ends, count)
@@ -131,6 +153,12 @@ def piece(
         keeps=kept,
         keep_places=kept_places,
         turn=turn,
+        sums=ca.densify(ca.vertcat(*(part for part, _, _ in sums))) if sums else ca.SX(0, 1),
+        sum_places=np.concatenate([z for _, z, _ in sums], axis=1) if sums else _no_places(count),
+        low_places=np.concatenate([low for _, _, low in sums], axis=1) if sums else _no_places(count),
+        impulse=impulse,
+        force=force,
+        plain=plain,
         **where,
     )
 
@@ -163,6 +191,8 @@ class Pieces:
     #: ``(z, c, residual)`` -> the unknowns to start from; `residual` gives the equations at given unknowns.
     guess: Callable[[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]], np.ndarray]
     memory: Layout = field(default_factory=Layout)
+    #: ``(z, c)`` -> the memory before the first step.
+    remember: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda z, c: np.zeros(0)
     #: Positions and velocities within a step, ``(x, z, c, theta) -> {name: values}``, if the scheme has a formula.
     inside: Callable[[np.ndarray, np.ndarray, np.ndarray, float], dict[str, np.ndarray]] | None = None
 
@@ -178,3 +208,16 @@ def mapped(function: ca.Function, count: int, *columns: np.ndarray | float) -> l
     given = [np.full((1, count), c) if np.isscalar(c) else np.asarray(c) for c in columns]
     found = function.map(count)(*given)
     return [np.array(part) for part in (found if isinstance(found, (tuple, list)) else [found])]
+
+
+def constraint_increment(model: Any, q: Any, step: Any, h: Any, t: Any, k: Any) -> Any:
+    """``g(q + step, t + h) - g(q, t)`` of an element's constraints, without cancellation."""
+    at = ca.vertcat(model.q, model.t)
+    function = ca.Function("g", [at, model.k], [ca.densify(model.g)])
+    return increments(function, ca.vertcat(q, t), ca.vertcat(step, h), [k])
+
+
+def constraint_values(model: Any, q: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
+    """The constraints of many elements of one type, one row for each."""
+    function = ca.Function("g", [model.q, model.t, model.k], [ca.densify(model.g)])
+    return mapped(function, len(q), q.T, t, k.T)[0].T

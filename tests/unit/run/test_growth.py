@@ -1,0 +1,145 @@
+"""Setting up a run grows like the number of its bodies, and what is derived does not grow: operations are counted."""
+
+import sys
+import tracemalloc
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import livens as lv
+from livens.models.element_numbers import ElementNumbers
+from livens.models.sparse_rows import SparseRows
+from livens.run.extremes import _tables
+from livens.run.plan import Plan
+from livens.run.simulate import compile_and_start
+
+#: Both are large systems, the second with twice as many bodies.
+FEW, MANY = 64, 128
+CASES = ["n-four-bar", "chain"]
+
+
+def set_up(name, N):
+    """Everything before the first step that does not belong to a tier."""
+    plan = Plan.of(lv.problems.load(name, N=N))
+    compiled, initial = compile_and_start(plan)
+    facts = plan.facts(compiled)
+    facts.scene  # noqa: B018  # it is drawn when somebody asks
+    energy = plan.model.watched_energy(plan.scheme.conserves)
+    plan.model.watched_sums(energy, ())
+    plan.model.term_sums([energy, "constraint", "velocity_constraint"])
+    plan.model.observable_sums("constraint_forces")
+    str(plan.model)
+    compiled.equations.row_names  # noqa: B018
+    plan.scheme.memory(plan.model, initial.values, plan.k, 0.0, plan.h)
+    assert not initial.dropped
+    return plan
+
+
+def forget():
+    """What other tests have derived."""
+    _tables.cache_clear()
+
+
+def calls(name, N):
+    """How many functions are called, of Python and of C."""
+    count = 0
+
+    def profile(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    forget()
+    sys.setprofile(profile)
+    try:
+        set_up(name, N)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_calls_grow_like_bodies(name):
+    set_up(name, 50)  # types of elements are read once
+    a, b, c = (calls(name, N) for N in (FEW, MANY, 2 * MANY))
+    assert (c - b) <= 2.1 * (b - a)
+    assert (c - b) / MANY < 3000  # calls for a loop of two bodies with five joints
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_memory_grows_like_bodies(name):
+    def peak(N):
+        forget()
+        tracemalloc.start()
+        try:
+            set_up(name, N)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    set_up(name, 50)
+    a, b, c = (peak(N) for N in (FEW, MANY, 2 * MANY))
+    assert (c - b) <= 2.5 * (b - a)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_derived_does_not_grow(monkeypatch, name):
+    """The instructions of all functions that are made."""
+    made = []
+
+    class Counted(ca.Function):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            made.append(self.n_instructions() if self.is_a("SXFunction") else 1)
+
+    monkeypatch.setattr(ca, "Function", Counted)
+    found = []
+    set_up(name, 50)
+    for N in (FEW, MANY):
+        made.clear()
+        forget()
+        set_up(name, N)
+        found.append((len(made), sum(made)))
+    assert found[0] == found[1] and found[0][0] > 5
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_factors_grow_like_bodies(name):
+    def nonzeros(N):
+        problem = lv.problems.load(name, N=N)
+        G = ElementNumbers(problem.system, 0.0, problem.system.parameter_vector()).slopes(problem.q0)
+        rows = SparseRows(G)
+        assert np.isfinite(rows.least(np.ones(problem.system.m))).all()
+        return rows._factors.L.nnz + rows._factors.U.nnz
+
+    a, b, c = (nonzeros(N) for N in (FEW, MANY, 2 * MANY))
+    assert (c - b) <= 2.3 * (b - a)
+
+
+def test_fingerprints_tell_equations_apart():
+    """Of large systems, without one graph: equal for equal equations, and no other."""
+
+    def fingerprint(name, scheme=None, **options):
+        plan = Plan.of(lv.problems.load(name, **options), scheme=scheme)
+        return compile_and_start(plan)[0].fingerprint
+
+    assert fingerprint("n-four-bar", N=50) == fingerprint("n-four-bar", N=50, g=1.62)
+    assert fingerprint("chain", N=30) == fingerprint("chain", N=30, l=0.5)
+    found = [
+        fingerprint("n-four-bar", N=50),
+        fingerprint("n-four-bar", N=51),
+        fingerprint("n-four-bar", "livens-midpoint", N=50),
+        fingerprint("chain", N=30),
+        fingerprint("chain", N=30, frames=0),
+        fingerprint("chain", N=30, revolute=1),
+        fingerprint("chain", "livens-em", N=30),
+    ]
+    assert len(set(found)) == len(found)
+
+
+def test_files_of_large_systems_that_tell_of_one_graph_go_on():
+    plan = Plan.of(lv.problems.load("chain", N=22, frames=0))
+    compiled, _ = compile_and_start(plan)
+    assert plan.model.large and compiled.fingerprint != compiled.flat.fingerprint
+    assert compiled.solves(compiled.fingerprint) and compiled.solves(compiled.flat.fingerprint)
+    assert not compiled.solves("something else")

@@ -1,0 +1,120 @@
+"""What is said before the first step, and when it is shown."""
+
+import sys
+
+import pytest
+
+import livens as lv
+from livens.engine import native
+from livens.expressions import stages
+from livens.run import progress
+
+
+class Heard:
+    def __init__(self):
+        self.words, self.counts = [], {}
+
+    def stage(self, words):
+        self.words.append(words)
+
+    def counted(self, doing, what):
+        self.counts[doing, what] = self.counts.get((doing, what), 0) + 1
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIVENS_CACHE_DIR", str(tmp_path))
+    native.forget()
+    yield
+    native.forget()
+
+
+def pendulum(stiffness):
+    """A model that no other test has compiled."""
+    return lv.System(
+        "x y",
+        kinetic=lambda v: 0.5 * (v @ v),
+        potential=lambda q: stiffness * q[1] ** 4 + 0.125 * q[0] ** 6,
+        constraints=lambda q: [0.5 * (q @ q - 1)],
+    )
+
+
+def test_everything_long_is_said(empty_cache):
+    heard, model = Heard(), pendulum(3.25)
+    with stages.listening(heard):
+        before = native.compilations
+        lv.simulate(model, [-1, 0], [0, 0], h=1e-2, t_end=0.1)
+        compiled = native.compilations - before
+        assert "deriving 3 equations" in heard.words and "choosing pivots of 3 equations" in heard.words
+        assert heard.counts == {("compiling", "kernel"): compiled} and compiled > 3
+        heard.words.clear()
+        lv.simulate(model, [-1, 0], [0, 0], h=1e-2, t_end=0.1)
+        assert not heard.words and heard.counts == {("compiling", "kernel"): compiled}  # all of it is known now
+
+
+def test_large_systems_say_what_they_check():
+    heard = Heard()
+    with stages.listening(heard):
+        problem = lv.problems.load("n-four-bar", N=30)
+        problem.system.start(problem.start_values, problem.system.parameter_vector(), 0.0, False, "error")
+    assert heard.words == ["building n-four-bar", f"checking {problem.system.m} constraints"]
+
+
+def test_the_line():
+    shown = progress.Preparation("n-four-bar (livens-em)")
+    try:
+        shown.stage("deriving 210 equations")
+        for _ in range(34):
+            shown.counted("compiling", "kernel")
+        line = "n-four-bar (livens-em): deriving 210 equations ... compiling 34 kernels ... "
+        assert shown.line().startswith(line) and shown.line().endswith(" s")
+        shown.stage("choosing pivots")
+        shown.stage("drawing the scene")
+        assert shown.line().startswith("n-four-bar (livens-em): compiling 34 kernels ... choosing pivots ... drawing")
+    finally:
+        shown.end()
+
+
+@pytest.mark.parametrize(
+    ("terminal", "asked", "seen"), [(True, None, True), (False, None, False), (True, False, False)]
+)
+def test_only_where_somebody_looks(monkeypatch, terminal, asked, seen):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    with progress.preparing("title", asked):
+        assert stages.nobody_listens() != seen
+    assert stages.nobody_listens()
+
+
+def test_the_first_one_shows_what_the_others_do():
+    heard = Heard()
+    with stages.listening(heard), progress.preparing("title", True):
+        stages.stage("deriving")
+    assert heard.words == ["deriving"]
+
+
+def test_the_line_appears_when_it_takes_long(monkeypatch):
+    """With no patience at all; the thread is gone afterwards."""
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    shown = progress.Preparation("title")
+    opened = []
+
+    class Console:
+        def __init__(self, stderr):
+            assert stderr
+
+        def status(self, line):
+            opened.append(line)
+            shown._over.set()
+            return self
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr("rich.console.Console", Console)
+    shown.stage("deriving 3 equations")
+    shown._thread.join()  # it ends by itself, see above
+    shown.end()
+    assert len(opened) == 1 and opened[0].startswith("title: deriving 3 equations ... ")
