@@ -76,6 +76,9 @@ class DescriptorModel(Model):
         """Variables that mean nothing by themselves: no error of theirs shortens a step."""
         return ()
 
+    #: Velocities are part of the state, or follow from it.
+    known_velocities = True
+
     @property
     def index(self) -> int:
         """How far the equations are from determining x': 0 if they do, else the largest index of a variable."""
