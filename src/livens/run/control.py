@@ -13,7 +13,7 @@ from livens.engine.step_size import Control
 from livens.errors import InputError, suggestion
 from livens.expressions.numbers import number
 from livens.schemes.base import Scheme
-from livens.schemes.step import ErrorEstimate
+from livens.schemes.step import Estimated
 
 #: Without `smallest`, no step is shorter than this part of the time span (nor than the last digits of the time).
 _SMALLEST = 1e-24
@@ -108,8 +108,8 @@ class StepControl:
         """Whether a run can be controlled like this."""
         if scheme.fictive:
             raise InputError(f"scheme '{scheme.name}' chooses its steps itself; it takes no step-size control")
-        if tier == "reference" or (tier == "assembled" and self.estimates):
-            raise InputError("step-size control needs the fused tier; without a tolerance, the assembled one can do it")
+        if tier == "reference":
+            raise InputError("step-size control needs the fused tier, or the assembled one")
         if self.estimates and not scheme.estimate_order:
             raise InputError(f"scheme '{scheme.name}' does not estimate its error; leave tolerance out of the control")
         if not scheme.implicit:
@@ -125,15 +125,14 @@ class StepControl:
             raise InputError("every variable needs a tolerance or an absolute one that is greater than 0")
         return absolute, relative
 
-    def of(self, error: ErrorEstimate | None, h: float, span: float) -> Control:
+    def of(self, estimated: Estimated | None, h: float, span: float) -> Control:
         """As the engine takes it, for a run over this time span whose first step is h."""
-        estimated = self.estimates and error is not None
         largest = h if math.isinf(self.largest) and not self.estimates else self.largest
-        increase, patience = _WITH_ESTIMATE if estimated else _WITHOUT
+        increase, patience = _WITHOUT if estimated is None else _WITH_ESTIMATE
         absolute = relative = powers = np.zeros(0)
-        if estimated and error is not None:
-            absolute, relative = self.tolerances(error.names)
-            powers = np.array(error.powers or (0,) * error.count, dtype=float)
+        if estimated is not None:
+            absolute, relative = self.tolerances(estimated.names)
+            powers = np.array(estimated.powers, dtype=float)
         return Control(
             float(_SMALLEST * span if self.smallest is None else self.smallest),
             float(largest),
@@ -143,8 +142,8 @@ class StepControl:
             absolute,
             relative,
             powers,
-            int(error.order if estimated and error is not None else 1),
-            bool(estimated and error is not None and error.matrix is not None),
+            1 if estimated is None else int(estimated.order),
+            estimated is not None and estimated.filtered,
         )
 
 

@@ -21,10 +21,10 @@ def first_step(plan: Plan, compiled: CompiledStep, initial: InitialState) -> flo
 
     It is on the safe side, as the first steps may grow freely. Where nothing moves, the plan's own is as good.
     """
-    error = compiled.flat.error
-    if plan.control is None or error is None:
+    estimated = compiled.estimated(plan.tier)
+    if plan.control is None or estimated is None:
         return plan.h
-    absolute, relative = plan.control.tolerances(error.names)
+    absolute, relative = plan.control.tolerances(estimated.names)
     state, rate = _state_and_rate(plan, compiled, initial)
     if state.size != absolute.size or not np.all(np.isfinite(rate)):
         return plan.h

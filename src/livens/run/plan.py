@@ -128,9 +128,7 @@ class Plan:
         if self.control is not None and not isinstance(self.control, StepControl):
             raise InputError(f"control must be a livens.StepControl, got {self.control!r}")
         if self.tier in ("auto", "assembled"):
-            estimated = self.control is not None and self.control.estimates
-            fused = self.tier == "auto" and estimated  # the only tier that estimates errors
-            object.__setattr__(self, "tier", "fused" if fused else _tier(self.model, self.scheme, self.tier))
+            object.__setattr__(self, "tier", _tier(self.model, self.scheme, self.tier))
         if self.control is not None:
             self.control.check(self.scheme, self.tier)
 

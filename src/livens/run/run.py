@@ -430,8 +430,8 @@ def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
     """A tier for the run, with a pivot order that suits its first step."""
     control, order = None, None
     if plan.control:
-        estimate = compiled.flat.error if plan.control.estimates else None
-        control = plan.control.of(estimate, plan.h, plan.t_end - plan.t0)
+        estimated = compiled.estimated(plan.tier) if plan.control.estimates else None
+        control = plan.control.of(estimated, plan.h, plan.t_end - plan.t0)
     if plan.tier == "fused" and compiled.flat.size:
         c = step_constants(plan.h, plan.t0, plan.k)
         typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -55,6 +55,15 @@ def table_digest(table: np.ndarray) -> str:
     ).hexdigest()
 
 
+class Estimated(NamedTuple):
+    """Whose errors are estimated, and how."""
+
+    names: tuple[str, ...]  # of the variables
+    order: int  # errors times powers of h are of size h to this plus one
+    powers: tuple[int, ...]
+    filtered: bool  # they are the solution of linear equations
+
+
 @dataclass(frozen=True, eq=False)
 class ErrorEstimate:
     """What a scheme thinks of the error of a step, as expressions of its unknowns, state and constants.
@@ -73,6 +82,11 @@ class ErrorEstimate:
     @property
     def count(self) -> int:
         return int(self.errors.numel())
+
+    @property
+    def kind(self) -> Estimated:
+        powers = self.powers or (0,) * self.count
+        return Estimated(self.names, self.order, powers, self.matrix is not None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
 from livens.engine.assembled.solver import AssembledSolver
 from livens.engine.loop import Policy
 from livens.engine.newton import DONE
-from livens.engine.step_size import NO_CONTROL, Control, next_size
+from livens.engine.step_size import NO_CONTROL, Control, next_size, shorten
 from livens.engine.steps import Carry, Cost, Steps, Trouble, finite
 
 if TYPE_CHECKING:
@@ -227,17 +227,15 @@ class AssembledStepper:
                     return None, True
                 h = policy.t_end - t
             w.c[0], w.c[1] = h, t
-            if self._attempt(w, s):
+            norm = self._attempt(w, s)
+            if norm is not None and norm <= 1.0:
                 break
-            now["since_failure"], now["equal"] = 0.0, 0.0
-            now["failures"] += 1.0
-            now["unsolved"] += 1.0
-            now["size"] = h * control.decrease
-        next_size(control, going, h, 0.0, final)
+            shorten(control, going, h, norm is not None, 0.0 if norm is None else norm)
+        next_size(control, going, h, norm, final)
         return (policy.t_end if final else t + h), final
 
-    def _attempt(self, w: Room, s: int) -> bool:
-        """Solve step s with the size in c, if it can be solved."""
+    def _attempt(self, w: Room, s: int) -> float | None:
+        """Solve step s with the size in c: its estimated error in units of what is tolerated, None if it failed."""
         smooth = loop.start_step(self._parts, s, w)
         x, z = w.X[s + RING], w.Z[s]
         status = None
@@ -248,5 +246,9 @@ class AssembledStepper:
             status, count = self._solve(w, s, guess)
         if status == DONE:
             loop.finish_step(self._parts, s, count, w)
-            return True
-        return self._refused(w, s) is None
+        elif self._refused(w, s) is not None:
+            return None
+        if not self._control.absolute.size or self._pieces.error is None:
+            return 0.0
+        error, size = self._pieces.error(x, z, w.c)
+        return float(np.max(np.abs(error) / (self._control.absolute + self._control.relative * size), initial=0.0))

@@ -24,6 +24,7 @@ from livens.schemes.recipes.pieces import (
     piece,
 )
 from livens.schemes.recipes.turning import unit_multiplier
+from livens.schemes.step import Estimated
 
 
 def element_pieces(equations: ElementEquations) -> Pieces:
@@ -52,6 +53,7 @@ def element_pieces(equations: ElementEquations) -> Pieces:
         body=body,
         guess=guess,
         inside=_inside(equations),
+        **_estimate(equations),
         memory=Layout(low=system.n, gap=system.m) if carried else Layout(),
         remember=_Remembered(equations) if carried else lambda z, c: np.zeros(0),
     )
@@ -267,3 +269,21 @@ def _inside(equations: ElementEquations) -> Any:
         return dict(zip(("q", "v"), (value.ravel() for value in values), strict=True))
 
     return inside
+
+
+def _estimate(equations: ElementEquations) -> dict[str, Any]:
+    """What the scheme thinks of the errors of a step, coordinate by coordinate."""
+    x, old, h = _one_coordinate(equations)
+    scheme, unknown = equations.scheme, named(equations.scheme, x, 1, 0)
+    found = scheme.estimate(old, unknown, h)
+    if found is None:
+        return {}
+    size = ca.fmax(ca.fabs(old.q), ca.fabs(scheme.end(old, unknown, h)[0]))
+    function = ca.Function("error", [x, old.q, old.v, old.p, h], [ca.densify(found), ca.densify(size)])
+    names = tuple(equations.system.coordinates)
+
+    def error(x: np.ndarray, z: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values = mapped(function, equations.system.n, *_columns(equations, x, z), float(c[0]))
+        return values[0].ravel(), values[1].ravel()
+
+    return {"error": error, "estimated": Estimated(names, scheme.estimate_order, (0,) * len(names), False)}

@@ -17,6 +17,7 @@ import numpy as np
 from livens.expressions.graph.increments import increments
 from livens.expressions.graph.roundoff import roundoff_bound
 from livens.expressions.layout import Layout
+from livens.schemes.step import Estimated
 
 #: What a piece is a function of, in this order.
 ARGUMENTS = ("x", "z", "m", "h", "t", "k")
@@ -195,6 +196,9 @@ class Pieces:
     remember: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda z, c: np.zeros(0)
     #: Positions and velocities within a step, ``(x, z, c, theta) -> {name: values}``, if the scheme has a formula.
     inside: Callable[[np.ndarray, np.ndarray, np.ndarray, float], dict[str, np.ndarray]] | None = None
+    #: Estimated errors of a step and what they are measured against, ``(x, z, c) -> two arrays``, if it has them.
+    error: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+    estimated: Estimated | None = None
 
     @property
     def size(self) -> int:
