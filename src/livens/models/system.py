@@ -11,16 +11,15 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError, suggestion
-from livens.expressions.evaluate import Mapped
 from livens.expressions.layout import Layout
 from livens.expressions.names import Names, names_of
 from livens.expressions.parameters import Parameters, ParameterTable
-from livens.expressions.probe import Probe
 from livens.expressions.read import ModelFunction
 from livens.models.controller import Controller
 from livens.models.element import Element, ElementModel, Through, read_type, resolve
 from livens.models.frames import frames_of, turn_regularly
 from livens.models.groups import TypeGroup, grouped
+from livens.models.mass import left_invariant_mass, mass_rank
 from livens.models.model import InitialState, Model, Promising, View, only
 from livens.models.quantity import Quantity
 from livens.models.rates import Turning
@@ -388,7 +387,7 @@ class System(Model):
     @functools.cached_property
     def regular_mass(self) -> bool:
         """The mass matrix has full rank at generic configurations."""
-        return self._mass_rank(augmented=False) == self.n
+        return mass_rank(self, augmented=False) == self.n
 
     @property
     def known_velocities(self) -> bool:
@@ -398,67 +397,12 @@ class System(Model):
     @functools.cached_property
     def regular_augmented_mass(self) -> bool:
         """The mass matrix has full rank, with ``q q^T`` added for every unit quaternion (S004 eq. 140)."""
-        return self._mass_rank(augmented=True) == self.n
+        return mass_rank(self, augmented=True) == self.n
 
     @functools.cached_property
     def left_invariant_mass(self) -> bool:
         """M depends on unit quaternions only, as ``Q_l M Q_l^T``, and no two elements have mass on one coordinate."""
-        for model in self._distinct:
-            if model.T.is_zero():
-                continue
-            inside = [i for four in model.quaternions for i in four]
-            outside = [i for i in range(model.n) if i not in inside]
-            M = model.mass
-            rest = ca.vertcat(model.q[outside], model.v)
-            mixed = M[inside, outside] if inside and outside else ca.SX(0, 0)
-            if ca.depends_on(M, rest) or mixed.nnz():
-                return False
-            if outside and ca.depends_on(M[outside, outside], model.q):
-                return False
-        moved = [group.coordinates.ravel() for group in self.groups if not group.model.T.is_zero()]
-        return bool(np.bincount(np.concatenate(moved)).max() <= 1)
-
-    def _mass_rank(self, augmented: bool) -> int:
-        """The rank of the mass matrix at a generic state, block by block: most of them are of one body each."""
-        k, size = self.parameter_vector(), ca.SX.sym("n", self.n)
-        for q, v in Probe([size, size], seed=1).states():
-            blocks = self._mass_blocks(q.ravel(), v.ravel(), k, augmented)
-            if all(np.isfinite(same).all() for same in blocks):
-                return sum(_rank(same) for same in blocks)
-        raise ModelError("the mass matrix is not finite at any of the sample configurations")
-
-    def _mass_blocks(self, q: np.ndarray, v: np.ndarray, k: np.ndarray, augmented: bool) -> list[np.ndarray]:
-        """The blocks on the diagonal of the mass matrix, those of one size together.
-
-        Coordinates that share kinetic energy are in one block.
-        """
-        parts: list[tuple[np.ndarray, np.ndarray]] = []  # places, one row a matrix, and the matrices
-        if augmented and self.quaternions:
-            fours = np.array(self.quaternions)
-            parts.append((fours, 2 * q[fours][:, :, None] * q[fours][:, None, :]))
-        for group in self.groups:
-            if not group.model.T.is_zero():
-                at, n = group.coordinates, group.model.n
-                (matrices,) = Mapped(group.model.mass_at, group.count)(q[at], v[at], k[group.parameters])
-                parts.append((at, matrices.reshape(-1, n, n)))
-        blocks = connected([row for places, _ in parts for row in places.tolist()], self.n)
-        number, local = np.zeros(self.n, dtype=np.int64), np.zeros(self.n, dtype=np.int64)
-        sizes: dict[int, int] = {}
-        for block in blocks:
-            number[block], local[block] = sizes.get(len(block), 0), np.arange(len(block))
-            sizes[len(block)] = sizes.get(len(block), 0) + 1
-        of_size = np.zeros(self.n, dtype=np.int64)
-        for block in blocks:
-            of_size[block] = len(block)
-        found = {size: np.zeros((count, size, size)) for size, count in sizes.items()}
-        for places, matrices in parts:
-            for size in np.unique(of_size[places[:, 0]]):
-                chosen = of_size[places[:, 0]] == size
-                i = local[places[chosen]]
-                np.add.at(
-                    found[size], (number[places[chosen][:, :1], None], i[:, :, None], i[:, None, :]), matrices[chosen]
-                )
-        return list(found.values())
+        return left_invariant_mass(self)
 
     @functools.cached_property
     def separable(self) -> bool:
@@ -535,35 +479,6 @@ class System(Model):
 
     def __repr__(self) -> str:
         return f"<livens.System: {_count(self.n, 'coordinate')}, {_count(self.m, 'constraint')}>"
-
-
-def _rank(masses: np.ndarray) -> int:
-    """The sum of the ranks of matrices of one size."""
-    size = np.sqrt(np.abs(np.diagonal(masses, axis1=1, axis2=2)))  # a mass of 1e-40 beside one of 1 is small, not none
-    size = np.where(size == 0, 1.0, size)
-    return int(np.linalg.matrix_rank(masses / (size[:, :, None] * size[:, None, :])).sum())
-
-
-def connected(groups: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Numbers below `count` that some group has in common, directly or by others, together.
-
-    >>> connected([[0, 2], [2, 4]], 5)
-    [[0, 2, 4], [1], [3]]
-    """
-    root = list(range(count))
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = i = root[root[i]]
-        return i
-
-    for group in groups:
-        for i in group:
-            root[find(i)] = find(group[0])
-    found: dict[int, list[int]] = {}
-    for i in range(count):
-        found.setdefault(find(i), []).append(i)
-    return sorted(found.values())
 
 
 def _count(number: int, noun: str) -> str:

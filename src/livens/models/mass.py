@@ -1,0 +1,107 @@
+"""What the mass matrix of a system is like: its rank, and whether it turns with the bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from livens.errors import ModelError
+from livens.expressions.evaluate import Mapped
+from livens.expressions.probe import Probe
+
+if TYPE_CHECKING:
+    from livens.models.system import System
+
+
+def left_invariant_mass(system: System) -> bool:
+    """M depends on unit quaternions only, as ``Q_l M Q_l^T``, and no two elements have mass on one coordinate."""
+    for model in system._distinct:
+        if model.T.is_zero():
+            continue
+        inside = [i for four in model.quaternions for i in four]
+        outside = [i for i in range(model.n) if i not in inside]
+        M = model.mass
+        rest = ca.vertcat(model.q[outside], model.v)
+        mixed = M[inside, outside] if inside and outside else ca.SX(0, 0)
+        if ca.depends_on(M, rest) or mixed.nnz():
+            return False
+        if outside and ca.depends_on(M[outside, outside], model.q):
+            return False
+    moved = [group.coordinates.ravel() for group in system.groups if not group.model.T.is_zero()]
+    return bool(np.bincount(np.concatenate(moved)).max() <= 1)
+
+
+def mass_rank(system: System, augmented: bool) -> int:
+    """The rank of the mass matrix at a generic state, block by block: most of them are of one body each."""
+    k, size = system.parameter_vector(), ca.SX.sym("n", system.n)
+    for q, v in Probe([size, size], seed=1).states():
+        blocks = _mass_blocks(system, q.ravel(), v.ravel(), k, augmented)
+        if all(np.isfinite(same).all() for same in blocks):
+            return sum(_rank(same) for same in blocks)
+    raise ModelError("the mass matrix is not finite at any of the sample configurations")
+
+
+def _mass_blocks(system: System, q: np.ndarray, v: np.ndarray, k: np.ndarray, augmented: bool) -> list[np.ndarray]:
+    """The blocks on the diagonal of the mass matrix, those of one size together.
+
+    Coordinates that share kinetic energy are in one block.
+    """
+    parts: list[tuple[np.ndarray, np.ndarray]] = []  # places, one row a matrix, and the matrices
+    if augmented and system.quaternions:
+        fours = np.array(system.quaternions)
+        parts.append((fours, 2 * q[fours][:, :, None] * q[fours][:, None, :]))
+    for group in system.groups:
+        if not group.model.T.is_zero():
+            at, n = group.coordinates, group.model.n
+            (matrices,) = Mapped(group.model.mass_at, group.count)(q[at], v[at], k[group.parameters])
+            parts.append((at, matrices.reshape(-1, n, n)))
+    blocks = connected([row for places, _ in parts for row in places.tolist()], system.n)
+    number, local = np.zeros(system.n, dtype=np.int64), np.zeros(system.n, dtype=np.int64)
+    sizes: dict[int, int] = {}
+    for block in blocks:
+        number[block], local[block] = sizes.get(len(block), 0), np.arange(len(block))
+        sizes[len(block)] = sizes.get(len(block), 0) + 1
+    of_size = np.zeros(system.n, dtype=np.int64)
+    for block in blocks:
+        of_size[block] = len(block)
+    found = {size: np.zeros((count, size, size)) for size, count in sizes.items()}
+    for places, matrices in parts:
+        for size in np.unique(of_size[places[:, 0]]):
+            chosen = of_size[places[:, 0]] == size
+            i = local[places[chosen]]
+            np.add.at(
+                found[size], (number[places[chosen][:, :1], None], i[:, :, None], i[:, None, :]), matrices[chosen]
+            )
+    return list(found.values())
+
+
+def _rank(masses: np.ndarray) -> int:
+    """The sum of the ranks of matrices of one size."""
+    size = np.sqrt(np.abs(np.diagonal(masses, axis1=1, axis2=2)))  # a mass of 1e-40 beside one of 1 is small, not none
+    size = np.where(size == 0, 1.0, size)
+    return int(np.linalg.matrix_rank(masses / (size[:, :, None] * size[:, None, :])).sum())
+
+
+def connected(groups: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    """Numbers below `count` that some group has in common, directly or by others, together.
+
+    >>> connected([[0, 2], [2, 4]], 5)
+    [[0, 2, 4], [1], [3]]
+    """
+    root = list(range(count))
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = i = root[root[i]]
+        return i
+
+    for group in groups:
+        for i in group:
+            root[find(i)] = find(group[0])
+    found: dict[int, list[int]] = {}
+    for i in range(count):
+        found.setdefault(find(i), []).append(i)
+    return sorted(found.values())
