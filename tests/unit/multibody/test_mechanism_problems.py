@@ -77,10 +77,9 @@ def test_rssr():
 
     def bodies(s):
         ball = ca.vertcat(0.2 * ca.cos(s[0]), 0.2 * ca.sin(s[0]), 0)
-        # the rocker's end is (0.6, 0.6 - sin(b)/2, cos(b)/2) with |end - ball| = length: A sin(b) + B cos(b) = C
+        # the rocker's end is (0.6, 0.6 - sin(b)/2, cos(b)/2), at this length from the ball
         dx, y = 0.6 - ball[0], 0.6 - ball[1]
-        C = dx**2 + y**2 + 0.25 - length**2
-        b = 2 * ca.atan2(y - ca.sqrt(y**2 - C**2), C)
+        b = ca.asin((dx**2 + y**2 + 0.25 - length**2) / y)
         end = ca.vertcat(0.6, 0.6 - 0.5 * ca.sin(b), 0.5 * ca.cos(b))
         # a uniform thin rod is a sixth of its mass at each end and two thirds in the middle; its radius adds to that
         across = shapes.rod(length, mass)[1] - mass * length**2 / 12
