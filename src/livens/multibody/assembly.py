@@ -178,7 +178,7 @@ class Assembly:
             loose = (H @ N)[: value.size][~held] @ root
             if loose.size:
                 free = null_space(rows)
-                y = y + free @ _least(loose @ free, gap[~held] - loose @ y)
+                y = y + free @ _least(loose @ free, gap[~held] - loose @ y, loose)
             y = root @ y
             length = float(np.abs(y).max()) if y.size else 0.0
             if length <= 1e-15 or (length < 1e-12 and length >= size):
@@ -214,7 +214,7 @@ class Assembly:
             )
         if (~held).any():
             loose, free = (V @ N)[~held] @ root, null_space(rows)
-            y = y + free @ _least(loose @ free, value[~held] - loose @ y)
+            y = y + free @ _least(loose @ free, value[~held] - loose @ y, loose)
         return np.asarray(N @ (root @ y))
 
     def settle(self, q: np.ndarray) -> None:
@@ -305,10 +305,12 @@ def _root(mass: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.inv(np.linalg.cholesky(mass)).T)
 
 
-def _least(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The shortest least-squares solution."""
+def _least(rows: np.ndarray, right: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
+    """The shortest least-squares solution; of rows that are what is left of others, what is rounding counts as zero."""
     if not rows.size:
         return np.zeros(rows.shape[1])
+    if before is not None:
+        rows = np.where(np.abs(rows) > _RANK * np.abs(before).max(initial=0.0), rows, 0.0)
     return np.asarray(np.linalg.lstsq(rows, right, rcond=_RANK)[0])
 
 

@@ -79,8 +79,8 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         if not parts:
             raise InputError("a mechanism needs at least one body")
         owned = [part.element for part in parts if part.element is not None]
-        holding = [*self.connections.values(), *self.couplings.values()]
-        elements: list[Element] = [*owned, *(one.element for one in holding), *self._acting.values()]
+        elements: list[Element] = [*owned, *(one.element for one in self.connections.values())]
+        elements += [*(one.element for one in self.couplings.values()), *self._acting.values()]
         shared = {}
         if self.gravity is not None:
             shared["gravity"] = self.gravity

@@ -95,7 +95,8 @@ class Coupling:
         self.name, self.what, self.members = name, what, tuple(members)
         self.coordinates = list(dict.fromkeys(str(c) for joint, _, _ in members for c in joint.coordinates))
         place = {c: i for i, c in enumerate(self.coordinates)}
-        terms, given = [], {}
+        terms: list[Term] = []
+        given: dict[str, Any] = {}
         for i, (joint, quantity, weight) in enumerate(members):
             angle = quantity == "angle"
             first = tuple(place[str(c)] for c in joint.first.coordinates)

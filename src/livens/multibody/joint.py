@@ -16,7 +16,7 @@ from livens.multibody.parts import Part
 
 
 class Joint(Connection):
-    """Two parts and a kind of joint between them."""
+    """Two parts and a kind of joint between them; of a screw, `lead` is how far it goes in one turn."""
 
     def __init__(
         self,
@@ -37,28 +37,18 @@ class Joint(Connection):
         of_a = bool(kind.pairs) or len(kind.directions) < self.a.dimension
         given = sides[0].parameters(levers[0], frames[0], "XA", of_a)
         given |= sides[1].parameters(levers[1], frames[1], "YB", bool(kind.pairs))
+        names, more = kind.names, dict[str, Any]()
+        if lead is not None:  # turning moves it along
+            given = self.parameters | given | dict(pitch=lead / (2 * np.pi))
+            names, more = (*names, "screw"), dict(velocity_constraints=screw(self.a, self.b))
         self.element = Element(
             self.coordinates,
             constraints=locked(*sides, kind),
             parameters=given,
             name=name,
-            constraint_names=kind.names,
-            look=looks.hinge(self.a, self.b, levers, frames, kind),
-        )
-        if lead is not None:
-            self._screwed(given, lead)
-
-    def _screwed(self, given: dict[str, Any], lead: float) -> None:
-        """Turning moves it along: `lead` is how far it goes in one turn."""
-        pitch = dict(self.parameters, pitch=lead / (2 * np.pi))
-        self.element = Element(
-            self.coordinates,
-            constraints=self.element.functions["constraints"],
-            velocity_constraints=screw(self.a, self.b),
-            parameters=given | {name: value for name, value in pitch.items() if name not in given},
-            name=self.name,
-            constraint_names=[*self.kind.names, "screw"],
-            look=self.element.look,
+            constraint_names=names,
+            look=looks.hinge(self.a, self.b, levers),
+            **more,
         )
 
     def acting(self, name: str, parameters: dict[str, Any], **functions: Any) -> Element:

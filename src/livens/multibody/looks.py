@@ -114,8 +114,8 @@ def drawn(shape: tuple[Any, ...], dimension: int) -> list[Shape] | None:
     return [shapes.sphere(origin, sizes[1], frame)] if kind == "cylinder" else None
 
 
-def hinge(a: Placement, b: Placement, levers: Any, frames: Any, kind: Any) -> ModelFunction:
-    """A joint: a support on the ground, a ball where points meet, a short bar along an axis that it turns about."""
+def hinge(a: Placement, b: Placement, levers: Any) -> ModelFunction:
+    """A joint of a drawing: a support on the ground, a small ball where two bodies meet."""
     n = len(a.names)
 
     def look(q: Any) -> list[Shape]:

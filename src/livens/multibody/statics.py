@@ -13,7 +13,7 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.multibody.assembly import Assembly, Motion, null_space
 
-_STEPS, _STRIDE, _STILL = 200, 0.3, 1e-9
+_STEPS, _STRIDE, _STILL, _HALVINGS = 200, 0.3, 1e-9, 30
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def equilibrium(system: System, assembly: Assembly) -> Equilibrium:
     statics, motion = Statics(system, assembly.motion), assembly.motion
     q = assembly.position
     between = list(motion.constraints)
-    lam, energy = np.zeros(system.m), np.inf
+    lam, downhill = np.zeros(system.m), not any(model.F.nnz() for model in system.models)
     for step in range(_STEPS):
         rows = assembly.rows(q)
         free = null_space(rows)
@@ -95,11 +95,19 @@ def equilibrium(system: System, assembly: Assembly) -> Equilibrium:
         floor = 1e-6 * max(float(np.abs(values).max()), 1e-12)
         y = free @ (vectors @ ((vectors.T @ push) / np.maximum(np.abs(values), floor)))
         y *= min(1.0, _STRIDE / float(np.abs(y).max()))
-        if energy + 1e-12 * abs(energy) < V and system.conservative:
-            y /= 4  # beyond the valley: shorter steps
-        energy = V
-        q = assembly.closed(motion.moved(q, y))
+        q = _downhill(statics, assembly, q, y, V) if downhill else assembly.closed(motion.moved(q, y))
     raise InputError(
         f"no equilibrium was found in {_STEPS} steps: the forces may have none, or it is far from the drawing; "
         "give another start"
     )
+
+
+def _downhill(statics: Statics, assembly: Assembly, q: np.ndarray, y: np.ndarray, energy: float) -> np.ndarray:
+    """A step that lowers the energy: shorter ones are tried where the valley bends, or its stiffness jumps."""
+    found, none = q, np.zeros(statics.system.m)
+    for _ in range(_HALVINGS):
+        found = assembly.closed(assembly.motion.moved(q, y))
+        if statics.at(found, none)[2] <= energy:
+            break
+        y = y / 2
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from livens.multibody.builder import Multibody
 from livens.problems import problem
 
 _G = [0.0, 0.0, -9.81]
-_BODY = dict(mass=2.0, inertia=[0.1, 0.2, 0.3])
+_BODY: dict[str, Any] = dict(mass=2.0, inertia=[0.1, 0.2, 0.3])
 
 
 def revolute() -> Multibody:

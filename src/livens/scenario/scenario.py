@@ -161,14 +161,14 @@ class Scenario:
             tree["options"] = {**self.fields.options, **options}
             tree["parameters"] = {**self.fields.parameters, **parameters}
         else:
-            of_file = isinstance(self.fields, MechanismScenario)
-            parameters = self.fields.parameters if of_file else self.fields.system.parameters
+            fields = self.fields
+            parameters = fields.parameters if isinstance(fields, MechanismScenario) else fields.system.parameters
             for name, value in values.items():
                 if name not in parameters:
                     raise InputError(f"the system has no parameter '{name}'{suggestion(name[:60], parameters)}")
                 if isinstance(value, (list, tuple)):
                     raise InputError(f"the parameter '{name}' must be one number, got {len(value)}")
-            if of_file:
+            if isinstance(fields, MechanismScenario):
                 tree["parameters"] = {**parameters, **values}
             else:
                 tree["system"] = {**tree["system"], "parameters": {**parameters, **values}}
