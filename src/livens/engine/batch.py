@@ -17,11 +17,11 @@ from livens.engine.factors import Order
 from livens.engine.kernels import end_kernel, floor_kernel, guess_kernel
 from livens.engine.lanes import LaneKernels, Lanes
 from livens.engine.loop import Policy
-from livens.engine.step_size import flow
 from livens.engine.native import Code
 from livens.engine.newton import PAST
 from livens.engine.places import places
 from livens.engine.predictor import predictor_kernel
+from livens.engine.step_size import flow
 from livens.engine.steps import Carry
 from livens.engine.watch import Watched, unseen, watch_kernel
 from livens.engine.watch import first_kernel as first_watch_kernel

@@ -8,8 +8,8 @@ import numpy as np
 
 from livens.engine import loop
 from livens.engine.loop import Policy
-from livens.engine.step_size import NO_CONTROL
 from livens.engine.newton import REACHED
+from livens.engine.step_size import NO_CONTROL
 from livens.engine.steps import Buffers, Carry, Cost, Steps, Trouble, finite, steps_of
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ rates up to the index (Campbell): a start is consistent if derivatives ``x', x''
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -47,12 +48,12 @@ class _Array:
 
 
 def derivative_array(model: DescriptorModel) -> ca.Function:
-    """(x, u, t, k) -> the equations and their rates, their slopes by x and by ``u = (x', x'', ...)``, their rounding."""
+    """(x, u, t, k) -> the equations and their rates, their slopes by x and by ``u = (x', x'', ..)``, their rounding."""
     d, n, levels = model.descriptor, int(model.descriptor.x.numel()), max(model.pencil.indices)
     motion, rows = [d.x, d.xdot, *(ca.SX.sym("u", n) for _ in range(levels - 1))], [ca.densify(d.residual)]
     for _ in range(levels - 1):
         rate = ca.jtimes(rows[-1], d.t, ca.SX(1))
-        for symbol, derivative in zip(motion, motion[1:], strict=False):
+        for symbol, derivative in itertools.pairwise(motion):
             rate += ca.jtimes(rows[-1], symbol, derivative)
         rows.append(ca.densify(rate))
     # as a function of u as a whole, of which the parts are no symbols
@@ -72,7 +73,9 @@ class ConsistentStart:
         self.names = (*model.coordinates, *model.algebraic)
 
     def _at(self, x: np.ndarray, u: np.ndarray) -> _Array:
-        value, by_x, by_u, bound = (np.array(ca.densify(part)) for part in self.model.derivative_array(x, u, self.t, self.k))
+        value, by_x, by_u, bound = (
+            np.array(ca.densify(part)) for part in self.model.derivative_array(x, u, self.t, self.k)
+        )
         allowed = TOLERANCE * (np.abs(by_x) @ np.abs(x) + np.abs(by_u) @ np.abs(u)) + bound.ravel()
         allowed += _SHARED * np.abs(by_x).sum(axis=1) * (np.abs(x).max(initial=0.0) or 1.0)
         return _Array(value.ravel(), by_x, by_u, allowed)
@@ -183,4 +186,3 @@ def null_rows(E: np.ndarray) -> np.ndarray:
     null = np.zeros((rest.size - int((values > _RANK * values[0]).sum()), count))
     null[:, rest] = left[:, rest.size - null.shape[0] :].T / size
     return np.vstack([np.eye(count)[zero], null / np.abs(null).max(axis=1, initial=0.0, keepdims=True)])
-

@@ -188,7 +188,6 @@ class Formulation(DescriptorModel):
     def usual_scheme(self) -> str:  # type: ignore[override]  # also without constraints
         return "radau-iia-3"
 
-
     def __init__(self, equations: MultibodyEquations, formulation: str, dropped: tuple[int, ...] = ()) -> None:
         self.equations, self.formulation, self.dropped = equations, formulation, dropped
         e = equations
@@ -342,7 +341,9 @@ class Formulation(DescriptorModel):
         near = self._nearest(q, v, t, k)
         if not all(np.all(np.isfinite(part)) for part in near):
             return "no consistent start was found nearby"
-        shown = ", ".join(f"{name} = {value:.9g}" for name, value in zip(self.coordinates, np.hstack(near), strict=True))
+        shown = ", ".join(
+            f"{name} = {value:.9g}" for name, value in zip(self.coordinates, np.hstack(near), strict=True)
+        )
         return f"a consistent start nearby is ({shown}); pass project=True to start there"
 
     def _redundant(self, q: np.ndarray, A: np.ndarray, t: float, k: np.ndarray) -> tuple[int, ...]:

@@ -29,8 +29,8 @@ class StepControl:
     """How the size of steps follows the motion; to be given to `livens.simulate` as `control`.
 
     With a `tolerance`, the error of every step is estimated by a formula embedded in the scheme, and kept below
-    ``tolerance * |x| + absolute`` in every variable; `absolute` is ``tolerance * floor`` unless it is given. Both may be
-    one number, a list with one number for each variable, or a dictionary of some by name (``inf``: no matter), where
+    ``tolerance * |x| + absolute`` in every variable; `absolute` is ``tolerance * floor`` unless it is given. Both may
+    be one number, a list with one number for each variable, or a dictionary of some by name (``inf``: no matter), where
     the others are as usual. The sizes then follow the estimate, and h, the first one, need not be given.
 
     Without a tolerance only failures count, and steps do not get longer than h unless `largest` says so (S002 sect.

@@ -10,9 +10,9 @@ import numpy as np
 from livens.engine.compiled import CompiledStep
 from livens.engine.factors import Order
 from livens.engine.loop import Policy
-from livens.engine.step_size import flow
 from livens.engine.native import Code
 from livens.engine.pivots import SingularMatrixError
+from livens.engine.step_size import flow
 from livens.engine.steps import Carry, Stepper
 from livens.engine.tangent import GROWTH_LIMIT, adjoint_kernel, sweep_back, sweep_forth, tangent_kernel
 from livens.errors import IntegrationError

@@ -61,7 +61,7 @@ class RungeKutta(Scheme):
         relations = Relations(T.A, T.A, T.b, T.c, constant_momentum_map(model))
         recipe = (StagesOnConstraints if model.m else PartitionedStages)(relations)
         # where stages are on constraints, a first one that stands for q0 is less accurate
-        recipe.estimate_order = self.estimate_order - int(bool(model.m) and T.C < T.s)
+        recipe.estimate_order = self.estimate_order - int(bool(model.m) and T.s > T.C)
         return ElementEquations(model, recipe, tuple(dropped))
 
     def missing(self, model: Any) -> list[str]:

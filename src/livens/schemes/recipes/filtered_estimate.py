@@ -35,7 +35,11 @@ def filtered_estimate(
     E, F = ca.jacobian(d.residual, d.xdot), ca.jacobian(d.residual, d.x)
     terms = ca.Function("terms", [d.x, d.xdot, d.t, d.k], [ca.densify(d.residual), E, F])
     residual, E0, F0 = terms(x0, at_beginning, t, k)
-    right = -residual if new else E0 @ _sum(lower_weights(tableau) / gamma, slopes)
+    right = ca.SX(ca.densify(-residual if new else E0 @ _sum(lower_weights(tableau) / gamma, slopes)))
+    if not tableau.stiffly_accurate and max(model.pencil.indices) > 1:
+        # steps of such a method end beside the constraints: that is no error of the next step
+        for i in model.pencil.equations:
+            right[i] = 0
     names = (*model.coordinates, *model.algebraic)
     sizes = ca.SX(ca.densify(ca.fmax(ca.fabs(x0), ca.fabs(x1))))
     for name in model.unmeasured:
@@ -62,7 +66,7 @@ def _lost(model: DescriptorModel, tableau: Tableau) -> int:
     """By how much the order is less where variables are algebraic, as measured (tests/claims/test_dae.py)."""
     pencil, index = model.pencil, max(model.pencil.indices)
     # a first stage that stands for x0 is less accurate in multipliers
-    if tableau.C < tableau.s and tableau.A[0].any() and index >= (2 if tableau.stiffly_accurate else 3):
+    if tableau.s > tableau.C and tableau.A[0].any() and index >= (2 if tableau.stiffly_accurate else 3):
         return 1
     # algebraic variables at the beginning are from the polynomial of the stages, not from equations there
     own = any(pencil.indices[j] == 1 for j in pencil.algebraic)
