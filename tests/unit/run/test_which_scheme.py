@@ -111,3 +111,11 @@ def test_what_the_table_says(key):
     assert 1 / 3 < found[2] / float(error) < 3 or max(found[2], float(error)) < 1e-12
     if algebraic != "-":
         assert 1 / 3 < found[3] / float(algebraic) < 3 or max(found[3], float(algebraic)) < 1e-12
+
+
+def test_the_page_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    names = {}
+    for block in blocks:
+        exec(compile(block, "docs/which-scheme.md", "exec"), names)
+    assert len(blocks) == 3 and "equation 1 (of 'b') is violated by -4" in capsys.readouterr().out
