@@ -83,7 +83,8 @@ def line(problem, index, scheme):
 
 
 def table():
-    head = "| problem | index | scheme | steps | corrections | error of x | error of y |\n|---|---|---|---|---|---|---|\n"
+    names = ("problem", "index", "scheme", "steps", "corrections", "error of x", "error of y")
+    head = f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n"
     return head + "\n".join(line(*key) for key in ROWS) + "\n"
 
 
