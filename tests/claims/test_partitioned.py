@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from conftest import measured_order
-from stepping import estimated_error
 
 import livens as lv
 from livens import math as m
 from livens.engine.reference import ReferenceSolver
 from livens.models.start import initial_state
+from stepping import estimated_error
 
 PAIRS = [f"lobatto-iiia-iiib-{s}" for s in (2, 3, 4)]
 MURUA, GGL = [f"murua-{s}" for s in (1, 2, 3)], [f"murua-ggl-{s}" for s in (1, 2, 3)]

@@ -7,11 +7,11 @@ import pytest
 from conftest import measured_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stepping import estimated_error
 
 import livens as lv
 from livens import math as m
 from livens.problems.accurate import accurate_motion, accurate_solution
+from stepping import estimated_error
 
 #: Steps per unit of time, for errors between 1e-3 and 1e-12, by the order of the method.
 STEPS = {2: (32, 48, 64, 96), 3: (24, 32, 48, 64), 4: (16, 24, 32, 48), 5: (12, 16, 24, 32), 6: (10, 12, 16, 20),

@@ -111,7 +111,14 @@ def count(times: np.ndarray, sizes: np.ndarray, origin: float, first: int, h: fl
 
 @jit
 def tabulate_steps(
-    kernel: int, X: np.ndarray, Z: np.ndarray, more: np.ndarray, c: np.ndarray, t: np.ndarray, h: np.ndarray, out: np.ndarray
+    kernel: int,
+    X: np.ndarray,
+    Z: np.ndarray,
+    more: np.ndarray,
+    c: np.ndarray,
+    t: np.ndarray,
+    h: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     """Evaluate a kernel at every step: its unknowns X, state Z before it, time, size and a row of something more."""
     for s in range(out.shape[0]):

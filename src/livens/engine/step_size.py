@@ -69,9 +69,9 @@ def flow(h: float, automatic: bool = False) -> np.ndarray:
 
 def restored_flow(numbers: np.ndarray) -> np.ndarray:
     """The flow from the numbers in a file; those of earlier versions had fewer."""
-    going = np.zeros(len(FLOW), dtype=float)
-    going[: np.size(numbers)] = np.ravel(numbers)
-    return going.view(FLOW)
+    going = np.zeros(1, dtype=FLOW)
+    going.view("f8")[: np.size(numbers)] = np.ravel(numbers)
+    return going
 
 
 @jit

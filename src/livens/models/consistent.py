@@ -7,6 +7,7 @@ rates up to the index (Campbell): a start is consistent if derivatives ``x', x''
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -47,12 +48,12 @@ class _Array:
 
 
 def derivative_array(model: DescriptorModel) -> ca.Function:
-    """(x, u, t, k) -> the equations and their rates, their slopes by x and by ``u = (x', x'', ...)``, their rounding."""
+    """(x, u, t, k) -> the equations and their rates, their slopes by x and by ``u = (x', x'', ..)``, their rounding."""
     d, n, levels = model.descriptor, int(model.descriptor.x.numel()), max(model.pencil.indices)
     motion, rows = [d.x, d.xdot, *(ca.SX.sym("u", n) for _ in range(levels - 1))], [ca.densify(d.residual)]
     for _ in range(levels - 1):
         rate = ca.jtimes(rows[-1], d.t, ca.SX(1))
-        for symbol, derivative in zip(motion, motion[1:], strict=False):
+        for symbol, derivative in itertools.pairwise(motion):
             rate += ca.jtimes(rows[-1], symbol, derivative)
         rows.append(ca.densify(rate))
     # as a function of u as a whole, of which the parts are no symbols

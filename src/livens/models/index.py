@@ -82,13 +82,16 @@ def _rotations(E: np.ndarray, columns: tuple[int, ...], rows: tuple[int, ...]) -
     """
     n = len(E)
     scale = np.abs(E).max(axis=1, initial=0.0)
-    left, values, right = np.linalg.svd(E / np.where(scale > 0, scale, 1.0)[:, None])
-    rank = int((values > _RANK * max(float(values[0]) if n else 0.0, 1e-300)).sum())
-    U = left if len(rows) != n - rank else np.eye(n)[:, [*(i for i in range(n) if i not in rows), *rows]]
-    V = right.T if len(columns) != n - rank else np.eye(n)[:, [*(j for j in range(n) if j not in columns), *columns]]
-    if len(rows) != n - rank:  # of E itself, not of the one with scaled rows
-        U = np.linalg.svd(E)[0]
+    _, values, right = np.linalg.svd(E / np.where(scale > 0, scale, 1.0)[:, None])  # a small mass is a mass
+    rank = int((values > _RANK * max(float(values[0]), 1e-300)).sum())
+    U = _sorted(n, rows) if len(rows) == n - rank else np.linalg.svd(E)[0]
+    V = _sorted(n, columns) if len(columns) == n - rank else right.T
     return U, V, rank
+
+
+def _sorted(n: int, last: tuple[int, ...]) -> np.ndarray:
+    """The permutation that puts these at the end."""
+    return np.eye(n)[:, [*(i for i in range(n) if i not in last), *last]]
 
 
 def _indices(E: np.ndarray, F: np.ndarray, U: np.ndarray, V: np.ndarray, rank: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ coordinates.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +126,7 @@ class Again:
         """Which of the steps from these rows have which parameters."""
         pieces = self._result.parameter_pieces
         edges = [first for first, _ in pieces] + [len(self._result.t)]
-        parts = [np.flatnonzero((rows >= a) & (rows < b)) for a, b in zip(edges, edges[1:], strict=False)]
+        parts = [np.flatnonzero((rows >= a) & (rows < b)) for a, b in itertools.pairwise(edges)]
         return [(part, k) for part, (_, k) in zip(parts, pieces, strict=True) if part.size]
 
     def _unknowns(self, Z: np.ndarray, ends: np.ndarray, t: np.ndarray, h: np.ndarray, k: np.ndarray) -> np.ndarray:

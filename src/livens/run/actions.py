@@ -44,8 +44,10 @@ def act(
     new_k = model.parameter_vector(changes)
     moved = dict(values)
     for part in [part for part in said if part != "parameters"]:
-        moved[part] = vector(f"{part} after event '{name}'", said[part], [f"{part}[{i}]" for i in range(values[part].size)])
-    start = {key: value for key, value in model.start_from(moved).items()}
+        moved[part] = vector(
+            f"{part} after event '{name}'", said[part], [f"{part}[{i}]" for i in range(values[part].size)]
+        )
+    start = model.start_from(moved)
     if "p" in said and "v" not in said and "v0" in start and "p0" not in start:
         raise InputError(f"the action of event '{name}' must change v, from which p follows here")
     try:
@@ -79,7 +81,9 @@ def _said(
         raise InputError(f"the action of event '{name}' must return a dictionary of what changes, got {said!r}")
     for part in said:
         if part not in allowed:
-            raise InputError(f"the action of event '{name}' changes the unknown '{part}'{suggestion(str(part), allowed)}")
+            raise InputError(
+                f"the action of event '{name}' changes the unknown '{part}'{suggestion(str(part), allowed)}"
+            )
     if not isinstance(said.get("parameters", {}), Mapping):
         raise InputError(f"parameters that event '{name}' changes must map names to values")
     return dict(said)

@@ -20,6 +20,9 @@ _SMALLEST = 1e-24
 #: How steps grow with an estimate of their errors, and without one: the factor, and after how many good steps.
 _WITH_ESTIMATE, _WITHOUT = (8.0, 1), (2.0, 3)
 
+#: What follows from the others if it is not given.
+_OPTIONAL = ("smallest", "increase", "patience")
+
 #: One number for all variables, one for each of them in their order, or some by name.
 PerVariable = float | Sequence[float] | Mapping[str, float]
 
@@ -29,8 +32,8 @@ class StepControl:
     """How the size of steps follows the motion; to be given to `livens.simulate` as `control`.
 
     With a `tolerance`, the error of every step is estimated by a formula embedded in the scheme, and kept below
-    ``tolerance * |x| + absolute`` in every variable; `absolute` is ``tolerance * floor`` unless it is given. Both may be
-    one number, a list with one number for each variable, or a dictionary of some by name (``inf``: no matter), where
+    ``tolerance * |x| + absolute`` in every variable; `absolute` is ``tolerance * floor`` unless it is given. Both may
+    be one number, a list with one number for each variable, or a dictionary of some by name (``inf``: no matter), where
     the others are as usual. The sizes then follow the estimate, and h, the first one, need not be given.
 
     Without a tolerance only failures count, and steps do not get longer than h unless `largest` says so (S002 sect.
@@ -64,13 +67,13 @@ class StepControl:
 
     def __post_init__(self) -> None:
         for name in ("smallest", "decrease", "increase", "floor"):
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None or name not in _OPTIONAL:
                 number(_words(name), getattr(self, name), text=False)
         if not isinstance(self.largest, float) or not self.largest > 0:  # which may be infinite
             number(_words("largest"), self.largest, text=False)
         for name in ("patience", "most_steps"):
             value = getattr(self, name)
-            if value is not None and not isinstance(value, (int, np.integer)):
+            if not isinstance(value, (int, np.integer)) and not (value is None and name in _OPTIONAL):
                 given = number(_words(name), value, text=False)
                 if given != int(given):
                     raise InputError(f"{_words(name)} must be a whole number, got {given!r}")
@@ -157,7 +160,7 @@ def _checked(name: str, given: Any) -> Any:
         return None
     if isinstance(given, Mapping):
         return {str(key): _tolerance(f"{_words(name)} for {key}", value) for key, value in given.items()} or 0.0
-    if isinstance(given, (list, tuple, np.ndarray)) and np.ndim(given):
+    if isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim):
         if not len(given):
             raise InputError(f"{_words(name)} must be a number or a list of numbers, got {given!r}")
         return tuple(_tolerance(_words(name), value) for value in given)

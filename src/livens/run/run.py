@@ -227,7 +227,7 @@ class Run:
             self._carry = self._sampling.sample(self._carry, self._march.step)
 
     def _over(self) -> bool:
-        """Whether the run is at its end: if no regular step is left, the last ones are taken, unless an event acts."""
+        """Whether the run is at its end: with no regular step left the last ones are taken, unless an event acts."""
         if not self._march.over(self._carry):
             return False
         if self._before_last is None:  # a longer run would not take the last steps, nor what happens in them

@@ -10,9 +10,7 @@ FALL = np.sqrt(2 / 9.81)  # from a height of 1
 
 
 def ball():
-    return lv.System(
-        "z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, k: k.g * q[0], parameters=dict(g=9.81)
-    )
+    return lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, k: k.g * q[0], parameters=dict(g=9.81))
 
 
 def drop(events, **options):
@@ -24,9 +22,7 @@ def bounce(e=0.8, **options):
     return lv.Event(lambda q: q[0], name="bounce", direction=-1, action=lambda v: {"v": -e * v}, **options)
 
 
-SWITCH = lv.Event(
-    lambda q: q[0] - 0.5, name="switch", direction=-1, action=lambda k: {"parameters": {"g": -k.g}}
-)
+SWITCH = lv.Event(lambda q: q[0] - 0.5, name="switch", direction=-1, action=lambda k: {"parameters": {"g": -k.g}})
 BOUNCES = [FALL, 2.6 * FALL, 3.88 * FALL]
 
 
@@ -35,9 +31,7 @@ BOUNCES = [FALL, 2.6 * FALL, 3.88 * FALL]
 def test_two_zeros_within_a_step(level):
     """Steps are as long as the hills that the level cuts."""
     control, peak = lv.StepControl(tolerance=1e-3), lv.Event(lambda x: x[0] - level, name="peak")
-    run = lv.simulate(
-        OSCILLATOR, x0=[0.0, 1.0], scheme="gauss-3", h=0.1, t_end=19.0, control=control, events=[peak]
-    )
+    run = lv.simulate(OSCILLATOR, x0=[0.0, 1.0], scheme="gauss-3", h=0.1, t_end=19.0, control=control, events=[peak])
     first, second = np.arcsin(level), np.pi - np.arcsin(level)
     exact = [base + 2 * np.pi * i for i in range(3) for base in (first, second)]
     assert level == 0.9 or run.step_size.max() > 3 * (second - first)
@@ -95,9 +89,7 @@ def test_restitution_with_constraints():
 
 
 def test_algebraic_variables_follow_an_action():
-    model = lv.FirstOrder(
-        "a", algebraic="y", rhs=lambda y: [-y[0]], constraints=lambda x, y: [y[0] - x[0] ** 2]
-    )
+    model = lv.FirstOrder("a", algebraic="y", rhs=lambda y: [-y[0]], constraints=lambda x, y: [y[0] - x[0] ** 2])
     kick = lv.Event(lambda x: x[0] - 0.5, action=lambda x: {"x": x + 1})
     run = lv.simulate(model, x0=[1.0], h=0.01, t_end=1.5, events=[kick])
     after = np.flatnonzero(run.t == run.events[0].t)[1]

@@ -9,13 +9,15 @@ from matplotlib.figure import Figure
 
 from livens import problems, schemes
 from livens.engine.reference import ReferenceSolver
+from livens.models.multibody_equations import MultibodyEquations
 from livens.plot.curves import curve, time_axis
 from livens.plot.style import GREY, PAGE, PALETTE, house_style, legend, new_figure
 from livens.reproduce.core import Claim, figure
-from livens.reproduce.measure import ROUNDINGS, above, below
+from livens.reproduce.measure import ROUNDINGS, above, below, of_order
 from livens.reproduce.s002.runs import controlled
 from livens.results.result import Result
 from livens.run.control import StepControl
+from livens.run.simulate import simulate
 
 _EPS = float(np.finfo(float).eps)
 #: The step of the document, and how many of them are looked at.
@@ -91,8 +93,32 @@ def defect() -> tuple[Figure, list[Claim]]:
             float(corrections[1] - corrections[0]),
             -0.3,
         ),
+        *_on_index_two(),
     ]
     return picture, claims
+
+
+def _on_index_two() -> list[Claim]:
+    """Thm. 6.7 on ``x' = f(x, z)``, ``0 = g(x)``: the same pendulum as such equations, x = (q, v) and z = lam."""
+    problem, steps = problems.load("pendulum"), (0.02, 0.016, 0.0125, 0.01)
+    model = MultibodyEquations.of(problem.system).formulate("index-2")
+    start = {"q0": problem.q0, "v0": problem.v0, "t_end": 1.0}
+    exact = simulate(model, scheme="radau-iia-5", h=0.01, **start)
+    runs = [simulate(model, scheme="murua-2", h=h, **start) for h in steps]
+    system = simulate(problem.system, scheme="murua-2", h=steps[-1], **start)
+    return [
+        of_order(
+            "On equations of index 2, x' = f(x, z) with 0 = g(x), the method with s = 2 has order 4 in x (thm. 6.7).",
+            4,
+            steps,
+            [float(np.abs(found.x[-1] - exact.x[-1]).max()) for found in runs],
+        ),
+        below(
+            "Written for mechanical systems, it is the same method.",
+            float(np.abs(runs[-1].x[:, :2] - system.q).max()),
+            ROUNDINGS * _EPS,
+        ),
+    ]
 
 
 @functools.cache

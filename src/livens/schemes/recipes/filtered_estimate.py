@@ -35,7 +35,11 @@ def filtered_estimate(
     E, F = ca.jacobian(d.residual, d.xdot), ca.jacobian(d.residual, d.x)
     terms = ca.Function("terms", [d.x, d.xdot, d.t, d.k], [ca.densify(d.residual), E, F])
     residual, E0, F0 = terms(x0, at_beginning, t, k)
-    right = -residual if new else E0 @ _sum(lower_weights(tableau) / gamma, slopes)
+    right = ca.SX(ca.densify(-residual if new else E0 @ _sum(lower_weights(tableau) / gamma, slopes)))
+    if not tableau.stiffly_accurate and max(model.pencil.indices) > 1:
+        # steps of such a method end beside the constraints: that is no error of the next step
+        for i in model.pencil.equations:
+            right[i] = 0
     names = (*model.coordinates, *model.algebraic)
     sizes = ca.SX(ca.densify(ca.fmax(ca.fabs(x0), ca.fabs(x1))))
     for name in model.unmeasured:

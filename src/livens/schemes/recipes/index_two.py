@@ -20,7 +20,8 @@ from livens.schemes.tableaus.murua import Murua
 class Parts:
     """Variables and equations of ``E x' = f(x, y, z)``, ``0 = c(x, y)``, ``0 = g(x, y)``: y of index 1, z of index 2.
 
-    There may be no y: they are what equations determine at once, such as the places of contact points.
+    There may be no y: they are what equations determine at once, such as the places of contact points. Without z the
+    method is that of Gauss.
     """
 
     x: list[int]
@@ -38,14 +39,14 @@ def parts_of(model: DescriptorModel) -> Parts | None:
     x = [j for j in range(n) if j not in pencil.algebraic]
     y = [j for j in pencil.algebraic if pencil.indices[j] == 1]
     z = [j for j in pencil.algebraic if pencil.indices[j] == 2]
-    if not z or len(y) + len(z) != n - len(x) or any(pencil.indices[j] != 1 for j in x):
+    if len(y) + len(z) != n - len(x) or any(pencil.indices[j] != 1 for j in x):
         return None
     f = [i for i in range(n) if i not in pencil.equations]
     if len(f) != len(x):
         return None
     c = _determining(model, y)
     g = [i for i in pencil.equations if i not in c]
-    if len(c) != len(y) or ca.depends_on(ca.vertcat(d.residual[c], d.residual[g]), d.x[z]):
+    if len(c) != len(y) or (z and ca.depends_on(_rows(d.residual, c + g), d.x[z])):
         return None
     return Parts(x, y, z, f, c, g)
 
@@ -63,6 +64,11 @@ def _determining(model: DescriptorModel, y: list[int]) -> list[int]:
         if np.linalg.matrix_rank(slope[np.ix_([*chosen, i], y)]) > len(chosen):
             chosen.append(i)
     return chosen
+
+
+def _rows(column: Any, chosen: list[int]) -> Any:
+    """Some entries of a column; an empty choice of none would not be a column."""
+    return column[chosen] if chosen else ca.SX(0, 1)
 
 
 def index_two_equations(model: DescriptorModel, coefficients: Murua) -> FlatEquations:
@@ -92,7 +98,8 @@ def index_two_equations(model: DescriptorModel, coefficients: Murua) -> FlatEqua
         whole[p.x] = own
         if ny:
             whole[p.y] = y
-        whole[p.z] = multipliers
+        if nz:
+            whole[p.z] = multipliers
         return whole
 
     def rate(slope: Any) -> Any:
@@ -104,13 +111,13 @@ def index_two_equations(model: DescriptorModel, coefficients: Murua) -> FlatEqua
     for i in range(s):
         own = x0 + h * combined(T.A[i], slopes)
         residual, supplied, dissipated = terms(state(own, Y[i], Z[i]), rate(slopes[i]), t + T.c[i] * h, k)
-        rows.append(residual[p.f + p.c])
+        rows.append(_rows(residual, p.f + p.c))
         work[0] += h * T.b[i] * supplied
         work[1] += h * T.b[i] * dissipated
     for i, node in enumerate(coefficients.c_bar):
         own = x0 + h * combined(coefficients.A_bar[i], slopes)
         residual = terms(state(own, Y_bar[i], ca.SX.zeros(nz)), ca.SX.zeros(n), t + node * h, k)[0]
-        rows.append(ca.vertcat(residual[p.g] / h, residual[p.c]))
+        rows.append(ca.vertcat(_rows(residual, p.g) / h, _rows(residual, p.c)))
     end = state(
         x0 + h * combined(coefficients.A_bar[-1], slopes), Y_bar[-1], combined(lagrange_weights(T.c, ca.SX(1)), Z)
     )
@@ -131,7 +138,7 @@ def index_two_equations(model: DescriptorModel, coefficients: Murua) -> FlatEqua
         const,
         residual=ca.densify(ca.vertcat(*rows)),
         end=ca.densify(whole),
-        guess=ca.densify(ca.vertcat(ca.SX.zeros(s * nx), *[z[p.z]] * s, *([z[p.y]] * (2 * s) if ny else []))),
+        guess=ca.densify(ca.vertcat(ca.SX.zeros(s * nx), *[_rows(z, p.z)] * s, *[_rows(z, p.y)] * (2 * s))),
         kinds=tuple(size for size in sizes if size),
         layout=layout,
         row_names=tuple(names),
