@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,3 +170,52 @@ def _memory(compiled: CompiledStep, t0: float) -> Memory:
 
             return evaluated
     return lambda initial, k, h: scheme.memory(model, initial.values, k, initial.t, h)
+
+
+# -- as users give them -----------------------------------------------------------------------------------------------
+Rows = dict[str, np.ndarray]
+
+
+def read_rows(model: Any, start: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> tuple[Rows, Rows, int]:
+    """Initial values and parameters, one row for each member or one for all, and how many members there are."""
+    changes = {} if parameters is None else parameters
+    if not isinstance(changes, Mapping):
+        raise InputError(f"parameters must map names to values, got {changes!r}")
+    starts = {name: _rows(name, value, 1) for name, value in start.items() if value is not None}
+    values = {}
+    for name, value in changes.items():
+        entry = model.parameter_table.entries.get(name) if isinstance(model, Model) else None
+        values[name] = _rows(f"parameter '{name}'", value, len(entry.shape) if entry is not None else 0)
+    return starts, values, _members({**starts, **values})
+
+
+def rows_of(
+    model: Model, start: Mapping[str, Any], parameters: Mapping[str, Any] | None
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Initial values and parameters of one member after the other."""
+    starts, values, count = read_rows(model, start, parameters)
+    for i in range(count):
+        yield member_of(starts, i), member_of(values, i)
+
+
+def _rows(name: str, value: Any, dimensions: int) -> np.ndarray:
+    """Numbers of one or of many members; those of one have so many dimensions."""
+    try:
+        found = np.array(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be numbers, one row for each member, got {value!r}") from None
+    if found.ndim not in (dimensions, dimensions + 1):
+        raise InputError(f"{name} must have {dimensions} dimensions, or {dimensions + 1} with one row for each member")
+    return found if found.ndim == dimensions + 1 else found[None]
+
+
+def _members(given: Mapping[str, np.ndarray]) -> int:
+    counts = {name: len(rows) for name, rows in given.items() if len(rows) != 1}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise InputError(f"every member needs a row of each: there are {told}")
+    return next(iter(counts.values()), 1)
+
+
+def member_of(rows: Mapping[str, np.ndarray], i: int) -> dict[str, Any]:
+    return {name: found[i if len(found) > 1 else 0] for name, found in rows.items()}
