@@ -8,6 +8,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from scipy.linalg import lapack
 
 from livens.engine.compiled import CompiledStep, compiled_step
 from livens.engine.table import Table
@@ -23,6 +24,8 @@ from livens.run.plan import Plan
 _SLAB = 4_000_000
 #: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
 _REGULAR = 1e-8
+#: Matrices of up to this many rows are inverted all at once; larger ones are factorised one by one.
+_SMALL = 12
 
 
 @dataclass(frozen=True)
@@ -108,14 +111,9 @@ def _regular(compiled: CompiledStep, system: System, members: Members, z: np.nda
         multipliers = np.zeros((len(q), m))
         if m:
             A = found[:, 3 + n : 3 + n + (n + m) ** 2].reshape(-1, n + m, n + m).transpose(0, 2, 1)
-            A = np.where(fine[:, None, None], A, np.eye(n + m))
-            try:
-                inverse = np.linalg.inv(A)
-            except np.linalg.LinAlgError:
-                continue
-            size = np.abs(A).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
-            fine &= size * _REGULAR < 1.0
-            multipliers = np.einsum("aij,aj->ai", inverse, found[:, 3 + n + (n + m) ** 2 :])[:, n:]
+            regular, solutions = _solved(A, found[:, 3 + n + (n + m) ** 2 :], fine)
+            fine &= regular
+            multipliers = solutions[:, n:]
         parts = {"q": q, "v": v, "p": found[:, 3 : 3 + n], "multipliers": multipliers}
         block = np.zeros((len(q), layout.size))
         for name, values in parts.items():
@@ -123,6 +121,24 @@ def _regular(compiled: CompiledStep, system: System, members: Members, z: np.nda
         z[here] = np.where(fine[:, None], block, np.nan)
         good[here] = fine
     return good
+
+
+def _solved(A: np.ndarray, b: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of many matrices are regular beyond doubt, and the solutions with those; all at once if they are small."""
+    regular, solutions = np.zeros(len(A), dtype=bool), np.zeros_like(b)
+    if A.shape[1] <= _SMALL:
+        A = np.where(wanted[:, None, None], A, np.eye(A.shape[1]))
+        try:
+            inverse = np.linalg.inv(A)
+        except np.linalg.LinAlgError:
+            return regular, solutions  # a closer look is needed, one by one
+        size = np.abs(A).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
+        return wanted & (size * _REGULAR < 1.0), np.einsum("aij,aj->ai", inverse, b)
+    for i in np.flatnonzero(wanted):
+        factors, pivots, info = lapack.dgetrf(A[i])
+        if not info and lapack.dgecon(factors, np.abs(A[i]).sum(axis=0).max())[0] > _REGULAR:
+            regular[i], solutions[i] = True, lapack.dgetrs(factors, pivots, b[i])[0].ravel()
+    return regular, solutions
 
 
 def _start_table(system: System) -> Table:
