@@ -174,7 +174,8 @@ def memory_of(compiled: CompiledStep, t0: float) -> Memory:
 def _memory(compiled: CompiledStep, t0: float) -> Memory:
     scheme, model, sizes = compiled.scheme, compiled.model, compiled.layout.sizes
     if "p" in sizes:
-        q, p, h = ca.SX.sym("q", sizes["q"]), ca.SX.sym("p", sizes["p"]), ca.SX.sym("h")
+        q, p = ca.SX.sym("q", sizes["q"]), ca.SX.sym("p", sizes["p"])
+        h: Any = ca.SX.sym("h")
         k = ca.SX.sym("k", model.parameter_count)
         expressions = scheme.memory_expressions(model, q, p, k, t0, h)
         if expressions:
