@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,13 @@ def _asked(**what: Any) -> dict[str, Any]:
 
 
 def main(asked: dict[str, Any]) -> dict[str, float]:
-    parts = {"large": _large, "threads": _threads, "million": _million, "memory": _memory, "kepler": _kepler}
+    parts: dict[str, Callable[..., dict[str, float]]] = {
+        "large": _large,
+        "threads": _threads,
+        "million": _million,
+        "memory": _memory,
+        "kepler": _kepler,
+    }
     return parts[asked.pop("part")](**asked)
 
 

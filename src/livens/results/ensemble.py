@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import operator
 import os
@@ -19,6 +18,7 @@ from livens.models import html
 from livens.results.record import Summary
 
 FORMAT = "livens-ensemble-1"
+_SUMMARY = ("max_energy_drift", "max_energy_increment", "max_constraint", "max_velocity_constraint")
 _REDUCED = ("mean", "lowest", "highest", "counts", "edges")
 
 
@@ -140,8 +140,8 @@ class Ensemble:
 
     def _write(self, file: h5py.File) -> None:
         file.attrs["format"] = FORMAT
-        summaries = [dataclasses.asdict(summary) for summary in self.summary]
-        told = {"facts": self.facts, "reasons": self.reasons, "left": self.left, "summary": summaries}
+        told = {"facts": self.facts, "reasons": self.reasons, "left": self.left}
+        self._write_summary(file)
         file.create_dataset("record", data=np.frombuffer(json.dumps(told).encode(), dtype=np.uint8))
         for name in ("t", "steps", "newton_iterations"):
             file[name] = getattr(self, name)
@@ -153,6 +153,19 @@ class Ensemble:
             for kind in _REDUCED:
                 if getattr(reduced, kind) is not None:
                     file[f"reduced/{name}/{kind}"] = getattr(reduced, kind)
+
+    def _write_summary(self, file: h5py.File) -> None:
+        """One column for each number; -1 where a momentum is not conserved by a member."""
+        summaries = list(self.summary)
+        file.create_group("summary").attrs["energy"] = summaries[0].energy if summaries else ""
+        for name in _SUMMARY:
+            file[f"summary/{name}"] = np.array([getattr(one, name) for one in summaries])
+        momenta = dict.fromkeys(name for one in summaries for name in one.momentum_drift)
+        for i, name in enumerate(momenta):
+            column = file.create_dataset(
+                f"summary/momentum_drift/{i}", data=np.array([one.momentum_drift.get(name, -1.0) for one in summaries])
+            )
+            column.attrs["name"] = name
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
@@ -173,7 +186,7 @@ class Ensemble:
             arrays={name: data[()] for name, data in file.get("states", {}).items()},
             parameters={name: data[()] for name, data in file.get("parameters", {}).items()},
             reasons={int(member): reason for member, reason in told["reasons"].items()},
-            summary=[Summary(**one) for one in told["summary"]],
+            summary=_read_summary(file, told),
             steps=file["steps"][()],
             newton_iterations=file["newton_iterations"][()],
             facts=told["facts"],
@@ -183,3 +196,19 @@ class Ensemble:
             },
             left=told["left"],
         )
+
+
+def _read_summary(file: h5py.File, told: Mapping[str, Any]) -> Sequence[Summary]:
+    if "summary" in told:  # a file of an earlier version
+        return [Summary(**one) for one in told["summary"]]
+    group = file["summary"]
+    energy, columns = str(group.attrs["energy"]), {name: group[name][()] for name in _SUMMARY}
+    momenta = {str(column.attrs["name"]): column[()] for column in group.get("momentum_drift", {}).values()}
+
+    def one(member: int) -> Summary:
+        drifts = {name: float(column[member]) for name, column in momenta.items() if column[member] != -1.0}
+        return Summary(
+            energy, **{name: float(column[member]) for name, column in columns.items()}, momentum_drift=drifts
+        )
+
+    return Summaries(len(file["steps"]), one)

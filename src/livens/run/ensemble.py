@@ -16,7 +16,7 @@ from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
 from livens.run.blocks import exists, parts_folder
-from livens.run.members import Members, parameter_rows
+from livens.run.members import Members, member_of, parameter_rows, read_rows
 from livens.run.plan import Plan
 from livens.run.together import Reductions, together
 from livens.schemes.base import Scheme
@@ -78,19 +78,11 @@ def ensemble(
     ((3, 3, 1), [0.54, -0.416, -0.99])
     """
     given = {"q0": q0, "v0": v0, "p0": p0, "x0": x0, "y0": y0}
-    changes = {} if parameters is None else parameters
-    if not isinstance(changes, Mapping):
-        raise InputError(f"parameters must map names to values, got {changes!r}")
     actual = model.system if isinstance(model, Problem) else model
-    starts = {name: _rows(name, value, 1) for name, value in given.items() if value is not None}
-    values = {}
-    for name, value in changes.items():
-        entry = actual.parameter_table.entries.get(name) if isinstance(actual, Model) else None
-        values[name] = _rows(f"parameter '{name}'", value, len(entry.shape) if entry is not None else 0)
-    count = _members({**starts, **values})
+    starts, values, count = read_rows(actual, given, parameters)
     plan = Plan.of(
         model,
-        _member(starts, 0),
+        member_of(starts, 0),
         scheme=scheme,
         h=h,
         t_end=t_end,
@@ -102,7 +94,7 @@ def ensemble(
     )
     own = {name: value for name, value in plan.parameters.items() if name not in values}
     k = parameter_rows(plan.model, own, values, count)
-    plan = dataclasses.replace(plan, parameters={**own, **_member(values, 0)})
+    plan = dataclasses.replace(plan, parameters={**own, **member_of(values, 0)})
     given_starts = {name: np.asarray(value, dtype=float)[None] for name, value in plan.start.items()}
     target = None if out is None else path_of("out", out)
     if target is not None and exists(target) and not force:
@@ -121,26 +113,3 @@ def ensemble(
         many.save(target, force=force)
         shutil.rmtree(parts_folder(target), ignore_errors=True)
     return many
-
-
-def _rows(name: str, value: Any, dimensions: int) -> np.ndarray:
-    """Numbers of one or of many members; those of one have so many dimensions."""
-    try:
-        found = np.array(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be numbers, one row for each member, got {value!r}") from None
-    if found.ndim not in (dimensions, dimensions + 1):
-        raise InputError(f"{name} must have {dimensions} dimensions, or {dimensions + 1} with one row for each member")
-    return found if found.ndim == dimensions + 1 else found[None]
-
-
-def _members(given: Mapping[str, np.ndarray]) -> int:
-    counts = {name: len(rows) for name, rows in given.items() if len(rows) != 1}
-    if len(set(counts.values())) > 1:
-        told = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise InputError(f"every member needs a row of each: there are {told}")
-    return next(iter(counts.values()), 1)
-
-
-def _member(rows: Mapping[str, np.ndarray], i: int) -> dict[str, Any]:
-    return {name: found[i if len(found) > 1 else 0] for name, found in rows.items()}

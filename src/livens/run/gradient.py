@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from livens.engine.compiled import CompiledStep
-from livens.errors import InputError
+from livens.errors import InputError, IntegrationError, LivensError
 from livens.expressions.numbers import whole_number
 from livens.models.model import Model
 from livens.run.departure import Departure, Shift
 from livens.run.loss import Loss
-from livens.run.members import memory_of
+from livens.run.members import memory_of, rows_of
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
 from livens.run.run import Run
@@ -56,7 +57,7 @@ class Gradient:
 
 def value_and_gradient(
     loss: Callable[..., Any], *, every: int | None = None, data: Any = None, keep: str = "all"
-) -> Callable[..., tuple[float, Gradient]]:
+) -> ValueAndGradient:
     """A function of what a run starts from, which gives the value of a loss and all its derivatives.
 
     :param loss: a function of the state, read like an observable (it may ask for q, v, p, x, t, k), that returns one
@@ -67,7 +68,8 @@ def value_and_gradient(
         that takes half as long again and a thousandth of the memory.
 
     The function takes a prepared step, see `livens.prepare`, and what its `run` takes. One run back gives the
-    derivatives by all initial values, all parameters and h, however many there are.
+    derivatives by all initial values, all parameters and h, however many there are. `many` of it takes rows of initial
+    values and of parameters, as `livens.ensemble` does.
 
     >>> import livens as lv
     >>> oscillator = lv.System(
@@ -78,9 +80,26 @@ def value_and_gradient(
     >>> [round(float(x), 6) for x in (value, by.q0[0], by.v0[0], by.parameters["c"])]  # cos, cos, sin, -sin/2
     [0.540302, 0.540302, 0.841471, -0.420735]
     """
-    task = Differentiated(loss, every, data, keep)
+    return ValueAndGradient(Differentiated(loss, every, data, keep))
 
-    def evaluated(
+
+@dataclass(frozen=True)
+class ManyGradients:
+    """Values and gradients of many runs, the member first: ``many.gradient.parameters["g"][member]``."""
+
+    values: np.ndarray
+    gradient: Gradient
+    failures: dict[int, str]  # why members failed; their numbers are NaN
+
+
+class ValueAndGradient:
+    """What `value_and_gradient` gives: a function of a prepared step and what its run takes."""
+
+    def __init__(self, task: Differentiated) -> None:
+        self._task = task
+
+    def __call__(
+        self,
         step: Prepared,
         q0: Any = None,
         v0: Any = None,
@@ -93,15 +112,71 @@ def value_and_gradient(
         t0: float | None = None,
         project: bool | None = None,
     ) -> tuple[float, Gradient]:
-        plan = plan_of(
-            step, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters=parameters, h=h, t_end=t_end, t0=t0, project=project
-        )
-        tape, departure, cost = task.run(plan)
+        start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
+        plan = plan_of(step, start, parameters=parameters, h=h, t_end=t_end, t0=t0, project=project)
+        return self._evaluated(plan)
+
+    def _evaluated(self, plan: Plan) -> tuple[float, Gradient]:
+        tape, departure, cost = self._task.run(plan)
         value, slope = cost(tape)
         a, g = tape.back(slope.bars)
         return value, Gradient.of(plan.model, departure.back(a, g[2:] + slope.k, g[0] + slope.h))
 
-    return evaluated
+    def many(
+        self,
+        step: Prepared,
+        q0: Any = None,
+        v0: Any = None,
+        *,
+        p0: Any = None,
+        x0: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        h: float | None = None,
+        t_end: float | None = None,
+        t0: float | None = None,
+        project: bool | None = None,
+        threads: int = 1,
+    ) -> ManyGradients:
+        """The same for many runs: one row of initial values, or one value of a parameter, for each member.
+
+        What is given once is that of all members. A member that fails stops no other. Threads work side by side.
+        """
+        start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
+        plan = plan_of(step, {}, h=h, t_end=t_end, t0=t0, project=project)
+        members = [
+            dataclasses.replace(plan, start={**plan.start, **given}, parameters={**plan.parameters, **changed})
+            for given, changed in rows_of(plan.model, start, parameters)
+        ]
+        failures: dict[int, str] = {}
+
+        def one(member: int) -> tuple[float, Gradient] | None:
+            try:
+                return self._evaluated(members[member])
+            except LivensError as error:
+                failures[member] = str(error)
+                return None
+
+        with ThreadPoolExecutor(whole_number("threads", threads, least=1)) as pool:
+            found = list(pool.map(one, range(len(members))))
+        good = next((pair[1] for pair in found if pair is not None), None)
+        if good is None:
+            raise IntegrationError(f"no member could be differentiated; the first one: {failures[0]}")
+        values = np.array([np.nan if pair is None else pair[0] for pair in found])
+        gradients = [None if pair is None else pair[1] for pair in found]
+
+        def stacked(pick: Callable[[Gradient], Any]) -> np.ndarray:
+            nothing = np.full(np.shape(pick(good)), np.nan)
+            return np.array([nothing if one is None else pick(one) for one in gradients])
+
+        return ManyGradients(
+            values,
+            Gradient(
+                {name: stacked(lambda one: one.start[name]) for name in good.start},
+                {name: stacked(lambda one: one.parameters[name]) for name in good.parameters},
+                stacked(lambda one: one.h),  # type: ignore[arg-type]  # one for each member
+            ),
+            dict(sorted(failures.items())),
+        )
 
 
 def plan_of(step: Prepared, start: Mapping[str, Any], **options: Any) -> Plan:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 import numpy as np
+from scipy.linalg import lapack
 
 from livens.engine.compiled import CompiledStep, compiled_step
 from livens.engine.table import Table
@@ -23,6 +24,8 @@ from livens.run.plan import Plan
 _SLAB = 4_000_000
 #: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
 _REGULAR = 1e-8
+#: Matrices of up to this many rows are inverted all at once; larger ones are factorised one by one.
+_SMALL = 12
 
 
 @dataclass(frozen=True)
@@ -108,14 +111,9 @@ def _regular(compiled: CompiledStep, system: System, members: Members, z: np.nda
         multipliers = np.zeros((len(q), m))
         if m:
             A = found[:, 4 + n : 4 + n + (n + m) ** 2].reshape(-1, n + m, n + m).transpose(0, 2, 1)
-            A = np.where(fine[:, None, None], A, np.eye(n + m))
-            try:
-                inverse = np.linalg.inv(A)
-            except np.linalg.LinAlgError:
-                continue
-            size = np.abs(A).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
-            fine &= size * _REGULAR < 1.0
-            multipliers = np.einsum("aij,aj->ai", inverse, found[:, 4 + n + (n + m) ** 2 :])[:, n:]
+            regular, solutions = _solved(A, found[:, 4 + n + (n + m) ** 2 :], fine)
+            fine &= regular
+            multipliers = solutions[:, n:]
         parts = {"q": q, "v": v, "p": found[:, 4 : 4 + n], "multipliers": multipliers}
         block = np.zeros((len(q), layout.size))
         for name, values in parts.items():
@@ -123,6 +121,24 @@ def _regular(compiled: CompiledStep, system: System, members: Members, z: np.nda
         z[here] = np.where(fine[:, None], block, np.nan)
         good[here] = fine
     return good
+
+
+def _solved(A: np.ndarray, b: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of many matrices are regular beyond doubt, and the solutions with those; all at once if they are small."""
+    regular, solutions = np.zeros(len(A), dtype=bool), np.zeros_like(b)
+    if A.shape[1] <= _SMALL:
+        A = np.where(wanted[:, None, None], A, np.eye(A.shape[1]))
+        try:
+            inverse = np.linalg.inv(A)
+        except np.linalg.LinAlgError:
+            return regular, solutions  # a closer look is needed, one by one
+        size = np.abs(A).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
+        return wanted & (size * _REGULAR < 1.0), np.einsum("aij,aj->ai", inverse, b)
+    for i in np.flatnonzero(wanted):
+        factors, pivots, info = lapack.dgetrf(A[i])
+        if not info and lapack.dgecon(factors, np.abs(A[i]).sum(axis=0).max())[0] > _REGULAR:
+            regular[i], solutions[i] = True, lapack.dgetrs(factors, pivots, b[i])[0].ravel()
+    return regular, solutions
 
 
 def _start_table(system: System) -> Table:
@@ -158,7 +174,8 @@ def memory_of(compiled: CompiledStep, t0: float) -> Memory:
 def _memory(compiled: CompiledStep, t0: float) -> Memory:
     scheme, model, sizes = compiled.scheme, compiled.model, compiled.layout.sizes
     if "p" in sizes:
-        q, p, h = ca.SX.sym("q", sizes["q"]), ca.SX.sym("p", sizes["p"]), ca.SX.sym("h")
+        q, p = ca.SX.sym("q", sizes["q"]), ca.SX.sym("p", sizes["p"])
+        h: Any = ca.SX.sym("h")
         k = ca.SX.sym("k", model.parameter_count)
         expressions = scheme.memory_expressions(model, q, p, k, t0, h)
         if expressions:
@@ -170,3 +187,52 @@ def _memory(compiled: CompiledStep, t0: float) -> Memory:
 
             return evaluated
     return lambda initial, k, h: scheme.memory(model, initial.values, k, initial.t, h)
+
+
+# -- as users give them -----------------------------------------------------------------------------------------------
+Rows = dict[str, np.ndarray]
+
+
+def read_rows(model: Any, start: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> tuple[Rows, Rows, int]:
+    """Initial values and parameters, one row for each member or one for all, and how many members there are."""
+    changes = {} if parameters is None else parameters
+    if not isinstance(changes, Mapping):
+        raise InputError(f"parameters must map names to values, got {changes!r}")
+    starts = {name: _rows(name, value, 1) for name, value in start.items() if value is not None}
+    values = {}
+    for name, value in changes.items():
+        entry = model.parameter_table.entries.get(name) if isinstance(model, Model) else None
+        values[name] = _rows(f"parameter '{name}'", value, len(entry.shape) if entry is not None else 0)
+    return starts, values, _members({**starts, **values})
+
+
+def rows_of(
+    model: Model, start: Mapping[str, Any], parameters: Mapping[str, Any] | None
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Initial values and parameters of one member after the other."""
+    starts, values, count = read_rows(model, start, parameters)
+    for i in range(count):
+        yield member_of(starts, i), member_of(values, i)
+
+
+def _rows(name: str, value: Any, dimensions: int) -> np.ndarray:
+    """Numbers of one or of many members; those of one have so many dimensions."""
+    try:
+        found = np.array(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be numbers, one row for each member, got {value!r}") from None
+    if found.ndim not in (dimensions, dimensions + 1):
+        raise InputError(f"{name} must have {dimensions} dimensions, or {dimensions + 1} with one row for each member")
+    return found if found.ndim == dimensions + 1 else found[None]
+
+
+def _members(given: Mapping[str, np.ndarray]) -> int:
+    counts = {name: len(rows) for name, rows in given.items() if len(rows) != 1}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise InputError(f"every member needs a row of each: there are {told}")
+    return next(iter(counts.values()), 1)
+
+
+def member_of(rows: Mapping[str, np.ndarray], i: int) -> dict[str, Any]:
+    return {name: found[i if len(found) > 1 else 0] for name, found in rows.items()}

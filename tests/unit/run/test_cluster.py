@@ -1,11 +1,13 @@
 """Ensembles and sweeps on a cluster of processes, one of which is killed; and ensembles that are killed themselves."""
 
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,9 @@ def client():
         distributed.Client(cluster) as client,
     ):
         yield client
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # sockets that dask leaves to the collector are no concern of later tests
+        gc.collect()
 
 
 def equal(one, other):

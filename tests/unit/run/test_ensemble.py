@@ -212,3 +212,22 @@ def test_a_member_that_fails_is_counted_until_then():
     )
     assert many.status == ["complete", "failed"]
     assert many.reduced["a"].counts.sum(axis=1).tolist() == [101, many.steps[1] + 1]
+
+
+def test_files_of_earlier_versions_are_read(tmp_path):
+    """They had all summaries as text."""
+    import dataclasses
+    import json
+
+    import h5py
+
+    problem = lv.problems.load("kepler")
+    many = lv.ensemble(problem, v0=np.asarray(problem.v0) * np.array([[1.0], [1.1]]), t_end=0.1, every=20)
+    path = many.save(tmp_path / "many.h5")
+    assert lv.Ensemble.load(path).summary == many.summary and many.summary[0].momentum_drift
+    with h5py.File(path, "r+") as file:
+        told = json.loads(file["record"][()].tobytes())
+        told["summary"] = [dataclasses.asdict(one) for one in many.summary]
+        del file["summary"], file["record"]
+        file.create_dataset("record", data=np.frombuffer(json.dumps(told).encode(), dtype=np.uint8))
+    assert lv.Ensemble.load(path).summary == many.summary

@@ -136,3 +136,21 @@ def test_what_has_no_gradient_is_said():
         lv.value_and_gradient(lambda q: q)(step, t_end=0.1)
     with pytest.raises(lv.InputError, match="'all' or 'checkpoints'"):
         lv.value_and_gradient(loss, keep="nothing")
+
+
+def test_gradients_of_many_runs():
+    """Each is that of the run by itself; who fails stops no other, and threads change no bit."""
+    problem = lv.problems.load("simple-pendulum")
+    step = lv.prepare(problem, h=0.01, t_end=0.5)
+    gradient = lv.value_and_gradient(loss)
+    weights, speeds = np.array([9.0, 9.5, 10.0]), np.array([[0.0, 0.1], [0.0, 0.2], [0.5, 0.3]])
+    many = gradient.many(step, v0=speeds, parameters={"g": weights})
+    assert list(many.failures) == [2] and "inconsistent" in many.failures[2]
+    assert np.isnan(many.values[2]) and np.isnan(many.gradient.v0[2]).all()
+    for i in (0, 1):
+        value, by = gradient(step, v0=speeds[i], parameters={"g": weights[i]})
+        assert many.values[i] == value and many.gradient.parameters["g"][i] == by.parameters["g"]
+        np.testing.assert_array_equal(many.gradient.q0[i], by.q0)
+    again = gradient.many(step, v0=speeds, parameters={"g": weights}, threads=3)
+    np.testing.assert_array_equal(again.values, many.values)
+    np.testing.assert_array_equal(again.gradient.h, many.gradient.h)

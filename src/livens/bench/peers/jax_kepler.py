@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 
 def main() -> dict[str, float]:
@@ -15,17 +16,17 @@ def main() -> dict[str, float]:
 
     problem, h, steps = load("kepler"), 1e-3, 10_000
 
-    def force(q):  # type: ignore[no-untyped-def]
+    def force(q: Any) -> Any:
         return -q / jnp.sum(q * q) ** 1.5
 
-    def one(state, _):  # type: ignore[no-untyped-def]
+    def one(state: Any, _: Any) -> Any:
         q, v, f = state
         v = v + h / 2 * f
         q = q + h * v
         f = force(q)
         return (q, v + h / 2 * f, f), None
 
-    def last(q, v):  # type: ignore[no-untyped-def]
+    def last(q: Any, v: Any) -> Any:
         return jax.lax.scan(one, (q, v, force(q)), None, length=steps)[0][0][0]
 
     gradient = jax.jit(jax.value_and_grad(last, argnums=(0, 1)))
