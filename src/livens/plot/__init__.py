@@ -35,7 +35,16 @@ from livens.plot.conserved import (
 )
 from livens.plot.curves import has_model, thin
 from livens.plot.mechanism import has_mechanism, snapshots
-from livens.plot.motion import algebraic, coordinates, has_plane, motion, multipliers, phase_portrait
+from livens.plot.motion import (
+    algebraic,
+    coordinates,
+    forces,
+    has_forces,
+    has_plane,
+    motion,
+    multipliers,
+    phase_portrait,
+)
 from livens.plot.paths import has_paths, trajectory
 from livens.plot.within import within
 from livens.plot.work import newton, step_sizes
@@ -51,6 +60,7 @@ __all__ = [
     "coordinates",
     "energy",
     "energy_increments",
+    "forces",
     "momenta",
     "multipliers",
     "newton",
@@ -90,7 +100,8 @@ PICTURES = {
     "energy_increments": Kind(energy_increments, "state", lambda r: has_energy(r) and len(r.t) > 1),
     "constraints": Kind(constraints, "state", has_constraints),
     "momenta": Kind(momenta, "state", lambda r: bool(r.summary.momentum_drift)),
-    "multipliers": Kind(multipliers, "multipliers", lambda r: bool(r.facts.constraint_names)),
+    "forces": Kind(forces, "multipliers", has_forces),
+    "multipliers": Kind(multipliers, "multipliers", lambda r: bool(r.facts.constraint_names) and not has_forces(r)),
     "algebraic": Kind(algebraic, "y"),
     "coordinates": Kind(coordinates, "", lambda r: bool(motion(r))),
     "phase_portrait": Kind(phase_portrait, "", has_plane),
@@ -129,6 +140,10 @@ class Plots:
     def momenta(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """How far momenta and other invariants are from their initial values."""
         return self._drawn(momenta, path, ax)
+
+    def forces(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+        """The forces of joints in newtons, at most the eight largest."""
+        return self._drawn(forces, path, ax)
 
     def multipliers(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """The Lagrange multipliers, at most the eight largest."""
