@@ -78,7 +78,7 @@ def joint_forces(result: Result, scene: Scene | None = None) -> list[JointForce]
 
 
 def internal(system: Any) -> set[int]:
-    """Numbers of the multipliers that only hold bodies together: their constraints act on coordinates, but on no point."""
+    """Numbers of the multipliers that only hold bodies together: their constraints act on no point."""
     found: set[int] = set()
     if not isinstance(system, System):
         return found
