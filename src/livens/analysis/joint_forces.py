@@ -77,6 +77,18 @@ def joint_forces(result: Result, scene: Scene | None = None) -> list[JointForce]
     return found
 
 
+def internal(system: Any) -> set[int]:
+    """Numbers of the multipliers that only hold bodies together: their constraints act on no point."""
+    found: set[int] = set()
+    if not isinstance(system, System):
+        return found
+    for model, index, own in zip(system.models, system.indices, system.multiplier_slices, strict=True):
+        axes = [i for where in points([system.coordinates[j] for j in index]).values() for i in where]
+        if model.m and axes and not ca.jacobian(model.g, model.q)[:, axes].nnz():
+            found |= set(range(own.start, own.stop))
+    return found
+
+
 def _force(model: Any) -> ca.Function:
     lam = ca.SX.sym("lam", model.m)
     force = -ca.jacobian(model.g, model.q).T @ lam

@@ -36,7 +36,16 @@ from livens.plot.conserved import (
 from livens.plot.curves import has_model, thin
 from livens.plot.findings import band, eigenvalues, exponents, fit
 from livens.plot.mechanism import has_mechanism, snapshots
-from livens.plot.motion import algebraic, coordinates, has_plane, motion, multipliers, phase_portrait
+from livens.plot.motion import (
+    algebraic,
+    coordinates,
+    forces,
+    has_forces,
+    has_plane,
+    motion,
+    multipliers,
+    phase_portrait,
+)
 from livens.plot.paths import has_paths, trajectory
 from livens.plot.within import within
 from livens.plot.work import newton, step_sizes
@@ -56,6 +65,7 @@ __all__ = [
     "energy_increments",
     "exponents",
     "fit",
+    "forces",
     "momenta",
     "multipliers",
     "newton",
@@ -95,7 +105,8 @@ PICTURES = {
     "energy_increments": Kind(energy_increments, "state", lambda r: has_energy(r) and len(r.t) > 1),
     "constraints": Kind(constraints, "state", has_constraints),
     "momenta": Kind(momenta, "state", lambda r: bool(r.summary.momentum_drift)),
-    "multipliers": Kind(multipliers, "multipliers", lambda r: bool(r.facts.constraint_names)),
+    "forces": Kind(forces, "multipliers", has_forces),
+    "multipliers": Kind(multipliers, "multipliers", lambda r: bool(r.facts.constraint_names) and not has_forces(r)),
     "algebraic": Kind(algebraic, "y"),
     "coordinates": Kind(coordinates, "", lambda r: bool(motion(r))),
     "phase_portrait": Kind(phase_portrait, "", has_plane),
@@ -134,6 +145,10 @@ class Plots:
     def momenta(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """How far momenta and other invariants are from their initial values."""
         return self._drawn(momenta, path, ax)
+
+    def forces(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+        """The forces of joints in newtons, at most the eight largest."""
+        return self._drawn(forces, path, ax)
 
     def multipliers(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """The Lagrange multipliers, at most the eight largest."""

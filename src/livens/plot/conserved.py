@@ -52,7 +52,8 @@ def balance(result: Result) -> Figure:
     stored, unit = result.observe(name), scale(result)
     figure = new_figure(COLUMN, 3.6)
     upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 2])
-    curve(upper, result.t, stored - stored[0], label="stored", color=PALETTE[6], linewidth=1.4)
+    # wide and light: where nothing is lost, what is stored is what was supplied, and lies below it
+    curve(upper, result.t, stored - stored[0], label="stored", color=PALETTE[6], linewidth=3.0, alpha=0.35)
     curve(upper, result.t, result.supplied_energy, label="supplied", color=PALETTE[0])
     curve(upper, result.t, result.dissipated_energy, label="dissipated", color=PALETTE[1], linestyle="--")
     upper.set_ylabel("energy since the start (J)")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from livens.analysis.joint_forces import internal, joint_forces, sizes
 from livens.errors import InputError, suggestion
 from livens.plot import names
 from livens.plot.curves import curve, few_ticks, has_model, path, steady_limits, time_axis
@@ -49,18 +50,45 @@ def algebraic(result: Result) -> Figure:
 
 @house_style()
 def multipliers(result: Result) -> Figure:
-    """The Lagrange multipliers; if there are more than eight, the largest."""
+    """The Lagrange multipliers; if there are more than eight, the largest.
+
+    Those of constraints that only hold a body together are left out where there are others.
+    """
     known = result.facts.constraint_names
     if not known:
         raise InputError("the system has no constraints, so it has no multipliers: there is nothing to draw")
-    return _largest(result, "multipliers", [rf"$\lambda$ of {escaped(name)}" for name in known], result.multipliers)
+    labels = [rf"$\lambda$ of {escaped(name)}" for name in known]
+    hidden = internal(result.system) if has_model(result) else set()
+    return _largest(result, "multipliers", labels, result.multipliers, hidden)
 
 
-def _largest(result: Result, words: str, labels: Sequence[str], values: np.ndarray) -> Figure:
-    """A panel for each column; if there are more than eight, for the largest."""
-    index = sorted(np.argsort(-np.abs(values).max(axis=0), kind="stable")[:_PANELS])
+@house_style()
+def forces(result: Result) -> Figure:
+    """The forces of joints in newtons, as they act in space; if there are more than eight, the largest."""
+    found = sizes(joint_forces(result))
+    if not found:
+        raise InputError("no constraint of the system acts on a point: there are no forces to draw")
+    labels = [f"{escaped(name)} (N)" for name in found]
+    return _largest(result, "forces", labels, np.column_stack(list(found.values())))
+
+
+def has_forces(result: Result) -> bool:
+    """Whether joints act on points of bodies."""
+    if not has_model(result) or "q" not in result.stored:
+        return False
+    count = len(result.facts.constraint_names)
+    return bool(names.points(result.facts.coordinates)) and len(internal(result.system)) < count
+
+
+def _largest(
+    result: Result, words: str, labels: Sequence[str], values: np.ndarray, hidden: Collection[int] = ()
+) -> Figure:
+    """A panel for each column; if there are more than eight, for the largest, first of those that are not hidden."""
+    order = sorted(range(len(labels)), key=lambda i: (i in hidden, -float(np.abs(values[:, i]).max())))
+    shown = [i for i in order if i not in hidden] or order
+    index = sorted(shown[:_PANELS])
     figure = _panels(result, [labels[i] for i in index], values[:, index])
-    caption(figure, result, f"the {len(index)} largest of {len(labels)} {words}" if len(index) < len(labels) else "")
+    caption(figure, result, f"the {len(index)} largest of {len(shown)} {words}" if len(index) < len(shown) else "")
     return figure
 
 
@@ -147,16 +175,17 @@ def _panels(result: Result, labels: Sequence[str], values: np.ndarray) -> Figure
 
 
 def _some_coordinates(result: Result) -> list[int]:
-    """All of them if they are few; else some points; else some that move."""
+    """All that change if they are few; else some points; else some that move."""
     known = result.facts.coordinates
-    if len(known) <= _PANELS:
-        return list(range(len(known)))
+    reach = np.ptp(_moving(result), axis=0)
+    changing = [int(i) for i in np.flatnonzero(reach > 1e-9 * reach.max())] or list(range(len(known)))
+    if len(changing) <= _PANELS:
+        return changing
     found = list(names.points(known).values())
     if found:
         some = names.spread(range(len(found)), _PANELS // max(map(len, found)))
         return [i for j in some for i in found[j]]
-    reach = np.ptp(_moving(result), axis=0)
-    return names.spread([int(i) for i in np.flatnonzero(reach > 1e-9 * reach.max())] or range(len(known)), _PANELS)
+    return names.spread(changing, _PANELS)
 
 
 def _liveliest(result: Result) -> int:

@@ -63,7 +63,7 @@ class Within:
         self._axes.set_title(text, loc="left", color=color, pad=6 + 12 * rows)
 
     def legend(self, **options: Any) -> None:
-        panel = self._axes.child_axes[-1] if self._axes.child_axes else self._axes
+        panel: Any = self._axes.child_axes[-1] if self._axes.child_axes else self._axes
         panel.legend(loc="upper left", ncols=options.get("ncols", 1))
 
     def align_ylabels(self) -> None:

@@ -63,7 +63,7 @@ class Film:
         except ImportError:
             raise InputError("a widget needs the extra 'notebook': pip install 'livens[notebook]'") from None
 
-        class FilmWidget(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is not there for everybody
+        class FilmWidget(anywidget.AnyWidget):
             _esm = _WIDGET
             page = traitlets.Unicode().tag(sync=True)
             time = traitlets.Float(None, allow_none=True).tag(sync=True)

@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import livens as lv
-from livens import plot
+from livens import plot, shapes
 from livens.cli.plot import plot as plot_command
 from livens.plot import style
 from livens.plot.curves import round_off, thin, thin_path
@@ -157,8 +157,10 @@ def test_multipliers(pendulum, linkage):
     assert "length of the rod" in axes.get_title(loc="left")
     assert np.array_equal(axes.get_lines()[0].get_ydata(), pendulum.multipliers[:, 0])
     many = plot.multipliers(linkage)
-    assert len(many.axes) == 8 and "8 largest of 29" in many.get_suptitle()
-    assert max(abs(a.get_lines()[0].get_ydata()).max() for a in many.axes) == np.abs(linkage.multipliers).max()
+    assert len(many.axes) == 8 and "8 largest of 14" in many.get_suptitle()
+    joints = [i for i, name in enumerate(linkage.facts.constraint_names) if "d1" not in name and "d2" not in name]
+    largest = np.abs(linkage.multipliers[:, joints]).max()
+    assert max(abs(a.get_lines()[0].get_ydata()).max() for a in many.axes) == largest
 
 
 def test_phase_portrait(pendulum, spherical, linkage):
@@ -320,7 +322,7 @@ def test_save_all_draws_what_makes_sense(linkage, spherical, tmp_path):
     assert names_of(paths) == [
         f"double-four-bar-{name}.png"
         for name in (
-            "energy", "energy-increments", "constraints", "multipliers", "coordinates", "phase-portrait", "newton",
+            "energy", "energy-increments", "constraints", "forces", "coordinates", "phase-portrait", "newton",
             "trajectory", "snapshots",
         )
     ]  # fmt: skip
@@ -480,3 +482,55 @@ def test_a_missing_screen_does_not_matter(folder):
 def test_import_of_livens_is_light():
     code = "import sys, livens, livens.results.result; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# -- what is chosen ---------------------------------------------------------------------------------------------------
+def test_joint_forces_come_before_multipliers():
+    """In newtons; multipliers of unit length, of which two thirds hold bars together, are left out."""
+    run = lv.simulate(lv.problems.load("double-four-bar"), h=1e-2, t_end=1.0)
+    assert plot.PICTURES["forces"].fits(run) and not plot.PICTURES["multipliers"].fits(run)
+    titles = [axes.get_title(loc="left") for axes in run.plot.forces().axes]
+    assert "lower0-upper0 (N)" in titles and len(titles) == 7
+    shown = [axes.get_title(loc="left") for axes in run.plot.multipliers().axes]
+    assert len(shown) == 8 and not any("|d1|" in title or "d1.d2" in title for title in shown)
+    angles = lv.simulate(lv.problems.load("andrews-squeezer"), t_end=1e-3)
+    assert not plot.PICTURES["forces"].fits(angles) and plot.PICTURES["multipliers"].fits(angles)
+    with pytest.raises(lv.InputError, match="no forces to draw"):
+        angles.plot.forces()
+
+
+def test_what_does_not_change_is_left_out():
+    system = lv.System("x y z", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[2])
+    run = lv.simulate(system, q0=[0, 0, 0], v0=[1, 0, 0], h=0.1, t_end=1.0)
+    figure = run.plot.coordinates()
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["$x$ (m)", "$z$ (m)"]
+    assert "2 of 3 coordinates" in figure.get_suptitle()
+    assert len(run.plot.coordinates(["y"]).axes) == 1
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("kind", sorted({*shapes.KINDS} - {"mesh"}))
+def test_snapshots_of_every_kind_of_shape(kind, dimension):
+    def look(q):
+        p, other = q[:dimension], [1.0, 2.0, 3.0][:dimension]
+        made = {
+            "box": lambda: shapes.box(p, [1.0, 0.5, 0.2][:dimension]),
+            "sphere": lambda: shapes.sphere(p, 0.3),
+            "cylinder": lambda: shapes.cylinder(p, other, 0.2),
+            "cone": lambda: shapes.cone(p, other, 0.2),
+            "ring": lambda: shapes.ring(p, 0.3),
+            "polygon": lambda: shapes.polygon([p, other, [0.0] * dimension]),
+            "cable": lambda: shapes.cable([p, other]),
+            "path": lambda: shapes.path([p, other]),
+            "ground": lambda: shapes.ground(p),
+            "axes": lambda: shapes.axes(p),
+        }
+        drawn = made.get(kind, lambda: getattr(shapes, kind)(p, other))()
+        return [drawn, shapes.rod([0.0] * dimension, p)]
+
+    names = "x y z"[: 2 * dimension - 1]
+    system = lv.System(names, kinetic=lambda v: v @ v / 2, potential=lambda q: q[1], look=look)
+    run = lv.simulate(system, q0=[0.5] * dimension, v0=[1.0] * dimension, h=0.1, t_end=1.0)
+    (axes,) = run.plot.snapshots([0.0, 1.0]).axes
+    assert (axes.name == "3d") == (dimension == 3)
+    assert len(axes.lines) >= (2 if kind in ("path", "ground", "axes") else 4)
