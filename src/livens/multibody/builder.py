@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 import livens
 from livens import math as m
-from livens.errors import InputError, ModelError, suggestion
+from livens.errors import InputError, ModelError, suggestion, with_words
 from livens.expressions.numbers import array, not_negative, number, positive
 from livens.expressions.parameters import same_as
 from livens.models.element import Element
@@ -424,7 +425,7 @@ class Multibody:
     @classmethod
     def attach(cls, name: str, value: Any) -> None:
         """Add a method from a later room, under a name that `livens.MULTIBODY_ACCESSORS` has."""
-        setattr(cls, name, value)
+        setattr(cls, name, with_words(value, f"Multibody.{name}") if isinstance(value, FunctionType) else value)
 
     def __getattr__(self, name: str) -> Any:
         """What later rooms attach, such as `simulate`, is attached when they are imported."""

@@ -25,7 +25,6 @@ from livens.schemes.recipes.stages import (
 from livens.schemes.step import StepEquations
 from livens.schemes.tableaus.murua import Murua as Coefficients
 
-
 #: Where M depends on q, momenta at Lobatto's nodes must give the velocities there.
 MASS = Requirement("known_velocities", "a mass matrix that is regular or constant (unit quaternions have neither)")
 
