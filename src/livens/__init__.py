@@ -169,14 +169,40 @@ MULTIBODY_ACCESSORS = {"simulate": "run.mechanism"}
 __all__ = sorted([*_HOMES, *PUBLIC_PATHS])  # once is enough
 
 
+#: Classes that come out of public functions, and public modules that are for formulas: their functions are as they are.
+_ALSO = {"prepare": ("Prepared",), "simulate": ("Result",), "load": ("Result",)}
+_FORMULAS = ("math", "rotations")
+
+
 def __getattr__(name: str) -> Any:
     if name in PUBLIC_PATHS:
-        return importlib.import_module(f"livens.{PUBLIC_PATHS[name]}")
+        module = importlib.import_module(f"livens.{PUBLIC_PATHS[name]}")
+        for inner in getattr(module, "__all__", ()) if name not in _FORMULAS else ():
+            _answer_with_words(module, inner)
+        return module
     if name not in _HOMES:
         raise AttributeError(f"module 'livens' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"livens.{_HOMES[name]}"), name)
-    globals()[name] = value
+    module = importlib.import_module(f"livens.{_HOMES[name]}")
+    for inner in (name, *_ALSO.get(name, ())):
+        _answer_with_words(module, inner)
+    globals()[name] = value = getattr(module, name)
     return value
+
+
+def _answer_with_words(module: ModuleType, name: str) -> None:
+    """Mistyped arguments of a public function, or of the methods of a public class, get a sentence."""
+    from types import FunctionType
+
+    from livens.errors import with_words
+
+    value = getattr(module, name, None)
+    if isinstance(value, FunctionType) and not hasattr(value, "__wrapped__"):
+        setattr(module, name, with_words(value))
+    elif isinstance(value, type) and not issubclass(value, BaseException):
+        for inner, method in list(vars(value).items()):
+            public = inner == "__init__" or not inner.startswith("_")
+            if public and isinstance(method, FunctionType) and not hasattr(method, "__wrapped__"):
+                setattr(value, inner, with_words(method, name if inner == "__init__" else f"{name}.{inner}"))
 
 
 def __dir__() -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -20,6 +21,10 @@ class InputError(LivensError, ValueError):
 
 class ModelError(InputError):
     """A model function, or the sum of elements, is not what it must be."""
+
+
+class CallError(InputError, TypeError):
+    """A function was called with arguments that it has not, or without those that it needs."""
 
 
 class IntegrationError(LivensError, ArithmeticError):
@@ -49,3 +54,99 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if close:
         return f"; did you mean '{close[0]}'?"
     return f"; known: {', '.join(names)}" if names else ""
+
+
+def with_words(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """The same function, but an argument that it has not, or that is missing, is answered with a sentence.
+
+    >>> def simulate(model, *, t_end): ...
+    >>> with_words(simulate)("pendulum", tend=1.0)
+    Traceback (most recent call last):
+    livens.errors.CallError: simulate has no argument 'tend'; did you mean 't_end'?
+    """
+
+    @functools.wraps(function)
+    def called(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except _RAW as error:
+            if isinstance(error, LivensError):
+                raise
+            if isinstance(error, TypeError) and (error.__traceback__ is None or error.__traceback__.tb_next is None):
+                raise CallError(_what_is_wrong(function, name or function.__name__, arguments, named)) from None
+            # the function was entered: if it got something of another kind than it says it takes, that is why
+            words = _wrong_kind(function, arguments, named)
+            if not words:
+                raise
+            raise CallError(f"{name or function.__name__}: {words}") from error
+
+    return called
+
+
+#: What Python says where it is given something of another kind than it can use.
+_RAW = (TypeError, AttributeError, ValueError, LookupError, OverflowError, NotImplementedError)
+
+
+def _wrong_kind(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """Words about the first argument that is not of the kind its annotation says; nothing if all are."""
+    import inspect
+    import typing
+
+    try:
+        given, hints = inspect.signature(function).bind(*arguments, **named), typing.get_type_hints(function)
+    except (TypeError, NameError, AttributeError):
+        return ""
+    for name, value in given.arguments.items():
+        kind = inspect.signature(function).parameters[name].kind
+        plain = kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        if plain and name in hints and not _is_of_kind(value, hints[name]):
+            return f"{name} must be {_in_words(hints[name])}, got {value!r}"[:500]
+    return ""
+
+
+def _is_of_kind(value: Any, kind: Any) -> bool:
+    import typing
+    from types import UnionType
+
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, UnionType):
+        return any(_is_of_kind(value, one) for one in typing.get_args(kind))
+    if origin is typing.Literal:
+        return value in typing.get_args(kind)
+    kind = origin or kind
+    if kind is Any or not isinstance(kind, type):
+        return True
+    if getattr(kind, "_is_protocol", False):
+        return all(hasattr(value, name) for name in (*vars(kind), *kind.__annotations__) if not name.startswith("_"))
+    if kind is float:
+        return isinstance(value, (int, float)) or hasattr(value, "__float__")
+    if kind is int:
+        return hasattr(value, "__index__")
+    return isinstance(value, kind)
+
+
+def _in_words(kind: Any) -> str:
+    """What an annotation allows, as a reader of documents knows it."""
+    import typing
+
+    parts = typing.get_args(kind) if not isinstance(kind, type) and typing.get_origin(kind) is not None else ()
+    if parts and (typing.get_origin(kind) is typing.Union or "Union" in type(kind).__name__):
+        return " or ".join(_in_words(one) for one in parts)
+    known = {"str": "a text", "float": "a number", "int": "a whole number", "NoneType": "None", "Path": "a path"}
+    name = getattr(typing.get_origin(kind) or kind, "__name__", str(kind))
+    return known.get(name, f"a {name}")
+
+
+def _what_is_wrong(function: Callable[..., Any], name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+    import inspect
+
+    signature = inspect.signature(function)
+    known = [parameter for parameter in signature.parameters if parameter != "self"]
+    for argument in named:
+        if argument not in known:
+            return f"{name} has no argument '{argument}'{suggestion(argument, known)}"
+    try:
+        signature.bind(*arguments, **named)
+    except TypeError as error:
+        return f"{name}: {error}; its arguments are {', '.join(known)}"
+    return f"{name} cannot be called like this; its arguments are {', '.join(known)}"

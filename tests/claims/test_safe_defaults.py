@@ -1,5 +1,7 @@
 """What is chosen for users who choose nothing is stable, and what cannot work is refused."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ def chain(count, ground=True, moments=(1 / 12, 1 / 100, 1 / 12), **options):
     elements = [*rods, *map(bodies.gravity, rods)]
     if ground:
         elements.append(bodies.spherical_joint((rods[0], [0, -0.5, 0]), [0, 0, 0]))
-    ends = zip(rods, rods[1:], strict=False)
+    ends = itertools.pairwise(rods)
     elements += [bodies.spherical_joint((a, [0, 0.5, 0]), (b, [0, -0.5, 0])) for a, b in ends]
     q, v, end = [], [], np.zeros(3)
     for body in rods:

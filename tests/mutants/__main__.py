@@ -1,4 +1,4 @@
-"""Change the source in copies of the project, two at a time, run the tests that should notice, and say what survived."""
+"""Change the source in copies of the project, run the tests that should notice, and say what survived."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mutants.targets import BY_HAND, TARGETS
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path("src") / "livens"
 SURVIVORS = Path(__file__).with_name("survivors.toml")
-#: Tests of one change that take longer than this hang, which is noticed too.
+#: Tests of one change that take longer than this hang, or the machine is busy: that decides nothing.
 _LONGEST = 400
 #: What has to be caught, of all changes.
 _SHARE = 0.95
@@ -55,14 +55,16 @@ class Copy:
             else:
                 shutil.copy2(there, folder / name)
 
-    def passes(self, tests: tuple[str, ...], loops: str) -> tuple[bool, str]:
-        """Whether the tests pass, and what was said last; compiled loops are kept in a folder `loops` of the copy."""
+    def passes(self, tests: tuple[str, ...], loops: str) -> tuple[bool | None, str]:
+        """Whether the tests pass, and what was said last; compiled loops are kept in a folder `loops` of the copy.
+
+        Kernels are kept by their content, so that wrong ones are found by nobody else.
+        """
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.folder / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
             "NUMBA_CACHE_DIR": str(self.folder / loops),
-            "LIVENS_CACHE_DIR": str(self.folder / "kernels"),
         }
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly"]
         command += [f"tests/{test}" for test in tests]
@@ -71,13 +73,14 @@ class Copy:
                 command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=_LONGEST
             )
         except subprocess.TimeoutExpired:
-            return False, f"took longer than {_LONGEST} s"
+            return None, f"took longer than {_LONGEST} s"
         lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
         if done.returncode not in (0, 1, 2, 3):
             raise RuntimeError(f"pytest could not be used: {done.stdout[-1000:]}{done.stderr[-1000:]}")
         return done.returncode == 0, (lines or [f"exit code {done.returncode}"])[0][:140]
 
-    def catches(self, change: Change, number: int) -> tuple[bool, str]:
+    def catches(self, change: Change, number: int) -> tuple[str, str]:
+        """Whether a change is "caught" or has "survived", or was "not decided", and by what."""
         path = self.folder / PACKAGE / change.path
         right = path.read_text()
         # loops that are compiled from a wrong source must not be found again, nor right ones by a wrong source
@@ -89,7 +92,7 @@ class Copy:
             path.write_text(right)
             if loops != "loops":
                 shutil.rmtree(self.folder / loops, ignore_errors=True)
-        return not passed, said
+        return {True: "survived", False: "caught", None: "not decided"}[passed], said
 
 
 def known_survivors() -> dict[str, str]:
@@ -106,10 +109,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
     parser.add_argument("--count", type=int, help="Try this many changes, spread over all.")
     parser.add_argument("--only", default="", help="Only files whose path contains one of these texts, with commas.")
+    parser.add_argument("--by-hand", action="store_true", help="Only the changes that somebody thought of.")
     parser.add_argument("--list", action="store_true", help="Print the changes and do nothing.")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
-    changes = [c for c in all_changes() if any(text in c.path for text in given.only.split(","))]
+    everything = all_changes()[: len(BY_HAND) if given.by_hand else None]
+    changes = [c for c in everything if any(text in c.path for text in given.only.split(","))]
     if given.count and given.count < len(changes):
         changes = [changes[len(changes) * i // given.count] for i in range(given.count)]
     if given.list:
@@ -131,13 +136,12 @@ def main() -> int:
             except queue.Empty:
                 return
             started = time.monotonic()
-            caught, said = copy.catches(change, number)
+            verdict, said = copy.catches(change, number)
             with telling:
-                found["caught" if caught else "survived"] += 1
-                if not caught:
+                found[verdict] += 1
+                if verdict == "survived":
                     survived.append(change)
-                words = f"caught by {said}" if caught else "SURVIVED"
-                print(f"{change.name}\n    {words} ({time.monotonic() - started:.0f} s)", flush=True)
+                print(f"{change.name}\n    {verdict}: {said} ({time.monotonic() - started:.0f} s)", flush=True)
 
     with tempfile.TemporaryDirectory() as place:
         folders = [Path(place) / str(i) for i in range(given.workers)]
@@ -155,7 +159,10 @@ def main() -> int:
         for thread in threads:
             thread.join()
     unknown = [change for change in survived if without_line(change) not in reasons]
-    print(f"\n{len(changes)} changes, {found['caught']} caught, {found['survived']} survived", end="; ")
+    print(
+        f"\n{len(changes)} changes, {found['caught']} caught, {found['survived']} survived, {found['not decided']} not decided",
+        end="; ",
+    )
     print(f"{(time.monotonic() - begun) / 60:.0f} minutes")
     for change in survived:
         print(f"  {change.name}\n    {reasons.get(without_line(change), 'no reason is known: write a test')}")

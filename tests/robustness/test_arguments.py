@@ -1,6 +1,7 @@
 """Bad values for every argument of public functions: a sentence, or a result, and never another exception."""
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -149,3 +150,90 @@ def test_steps_below_the_last_digit_and_more_rows_than_memory():
         lv.simulate(oscillator(), **start, h=1e-3, t0=1e14, t_end=1e14 + 1)
     with pytest.raises(lv.InputError, match="no room in memory"):
         lv.simulate(oscillator(), **start, h=1e-13, t_end=100.0)
+
+
+# -- all of them, by their signatures ---------------------------------------------------------------------------------
+#: Public modules whose functions are tried; those of `math` and `rotations` are formulas, and take what Python takes.
+MODULES = "bodies shapes scaling symmetry tableaus schemes problems scenario port_hamiltonian study".split()
+#: Not called by users, or only with what others made.
+NOT_TRIED = {"Result", "scenario.Scenario", "study.sweep"}
+
+
+def public():
+    """Every public function and class, by its name."""
+    for module in MODULES:
+        home = getattr(lv, module)
+        for name in home.__all__ if hasattr(home, "__all__") else [n for n in vars(home) if n in ("sphere", "box")]:
+            yield f"{module}.{name}", getattr(home, name)
+    for name in lv._HOMES:
+        yield name, getattr(lv, name)
+
+
+def tried():
+    for name, function in public():
+        error = isinstance(function, type) and issubclass(function, BaseException)
+        if callable(function) and not error and name not in NOT_TRIED:
+            yield name, function
+
+
+def parameters_of(function):
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [one for one in found if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
+
+
+@pytest.mark.parametrize("label", POOL)
+def test_every_public_function_answers_with_a_sentence(label, tmp_path, monkeypatch):
+    """The same bad value for all that must be given, and for each of the others as well: some 3000 calls in all."""
+    monkeypatch.chdir(tmp_path)
+    raw, value, calls = [], POOL[label], 0
+    for name, function in tried():
+        parameters = parameters_of(function)
+        needed = {one.name: value for one in parameters if one.default is one.empty}
+        for more in [{}, *({one.name: value} for one in parameters if one.name not in {*needed, *TRUTHS})]:
+            calls += 1
+            try:
+                function(**needed, **more)
+            except Warning:
+                continue
+            except lv.LivensError as error:
+                assert str(error)
+            except Exception as error:
+                raw.append(f"{name} {', '.join(more)}: {type(error).__name__}: {error}"[:200])
+    assert calls > 300 and not raw, "\n".join(raw)
+
+
+def test_mistyped_arguments_get_a_suggestion():
+    run = lv.simulate(PENDULUM, t_end=0.01)
+    for call, words in (
+        (lambda: lv.simulate(PENDULUM, tend=1), "simulate has no argument 'tend'; did you mean 't_end'?"),
+        (lambda: lv.prepare(PENDULUM, scheem="livens-em"), "prepare has no argument 'scheem'; did you mean 'scheme'?"),
+        (lambda: lv.prepare(PENDULUM).run(tend=1), "Prepared.run has no argument 'tend'; did you mean 't_end'?"),
+        (lambda: lv.load("run.h5", sytem=1), "load has no argument 'sytem'; did you mean 'system'?"),
+        (lambda: lv.System("x", kinetc=lambda v: v @ v), "System has no argument 'kinetc'; did you mean 'kinetic'?"),
+        (lambda: lv.Event(lambda q: q[0], terminl=True), "did you mean 'terminal'?"),
+        (lambda: lv.StepControl(tolerence=1e-6), "did you mean 'tolerance'?"),
+        (lambda: lv.Multibody(gravty=[0, 0, 1]), "did you mean 'gravity'?"),
+        (lambda: lv.Multibody().body(nme="a"), "Multibody.body has no argument 'nme'; did you mean 'name'?"),
+        (lambda: lv.ensemble(PENDULUM, q=[1]), "ensemble has no argument 'q'; did you mean 'q0'?"),
+        (lambda: lv.study.compare(PENDULUM, scheme="livens-em"), "did you mean 'schemes'?"),
+        (lambda: lv.bodies.gravity(bdy=BALL), "did you mean 'body'?"),
+        (lambda: run.at(time=0.1), "Result.at has no argument 'time'"),
+        (lambda: run.accuracy(second=1), "run.accuracy has no argument 'second'; did you mean 'seconds'?"),
+        (lambda: run.animate("a.html", frmes=3), "a film as 'html' has no option 'frmes'"),
+        (lambda: lv.simulate(), "missing a required argument: 'model'"),
+        (lambda: lv.scenario.load(3), "the path of a scenario must be the name of a file, got 3"),
+    ):
+        with pytest.raises(lv.InputError) as caught:
+            call()
+        assert words in str(caught.value)
+
+
+def test_errors_of_a_users_own_function_stay_what_they_are():
+    """Only what is wrong with the call is said in our words."""
+    with pytest.raises(lv.ModelError, match="potential: TypeError"):
+        lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: 1 + None)
+    assert lv.simulate.__name__ == "simulate" and inspect.signature(lv.simulate).parameters["t_end"].default is None
+    assert pickle.loads(pickle.dumps(lv.simulate)) is lv.simulate

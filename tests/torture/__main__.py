@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import os
 import subprocess
@@ -97,7 +98,7 @@ def everything(names: list[str], scale: float, seed: int, workers: int) -> dict[
                 cases = max(1, round(part.cases * scale))
                 processes = min(part.processes, cases)
                 edges = [cases * i // processes for i in range(processes + 1)]
-                jobs += [pool.submit(told, name, a, b - a) for a, b in zip(edges, edges[1:], strict=False)]
+                jobs += [pool.submit(told, name, a, b - a) for a, b in itertools.pairwise(edges)]
             for job in jobs:
                 job.result()
     return found

@@ -10,12 +10,11 @@ import tempfile
 from pathlib import Path
 
 import click
-import scenarios
 import typer
 
 import livens as lv
+import scenarios
 from livens.cli import app
-
 from torture.findings import Findings
 from torture.strings import damaged, nonsense
 

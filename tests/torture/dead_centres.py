@@ -13,7 +13,6 @@ import random
 import numpy as np
 
 import livens as lv
-
 from torture.findings import Findings
 
 SCHEMES = ("livens-em", "livens-midpoint", "radau-iia-2", "lobatto-iiia-iiib-2", "ggl-em", "murua-ggl-1")

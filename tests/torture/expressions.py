@@ -7,7 +7,6 @@ import random
 
 from livens import math as m
 from livens.scenario import evaluate, grammar
-
 from torture.findings import Findings
 from torture.strings import FUNCTIONS, damaged, expression, nonsense
 

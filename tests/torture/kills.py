@@ -25,7 +25,6 @@ import numpy as np
 import livens as lv
 from livens.results import recorder
 from livens.run import run as run_module
-
 from torture.findings import Findings
 
 EVENTS = (lv.Event(lambda q: q[0] + 0.3, name="turning"), lv.Event(lambda q: q[0] - 0.1, name="crossing", direction=-1))

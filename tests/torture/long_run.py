@@ -7,7 +7,6 @@ import resource
 import numpy as np
 
 import livens as lv
-
 from torture.findings import Findings
 
 #: Rows that are kept, whatever the number of steps.

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 import livens as lv
-
 from torture.findings import Findings
 
 #: A damaged file is also gone on with, one in so many times.

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import random
 
-import scenarios
-
 import livens as lv
+import scenarios
 from livens.scenario.example import PROBLEM, SYSTEM
-
 from torture.findings import Findings
 from torture.strings import damaged, expression, nonsense
 
@@ -79,7 +77,8 @@ def valid(chance: random.Random) -> str:
     h, t0 = chance.choice((1e-1, 1e-2, 1e-3, 1e-5)), chance.choice((0, 0, 1, -3.5))
     return (
         text.format(**numbers)
-        + f"start: {{{', '.join(start)}}}\nscheme: {chance.choice(schemes)}\nt0: {t0}\nh: {h!r}\nt_end: {t0 + 100 * h!r}\n"
+        + f"start: {{{', '.join(start)}}}\nscheme: {chance.choice(schemes)}\n"
+        + f"t0: {t0}\nh: {h!r}\nt_end: {t0 + 100 * h!r}\n"
         + chance.choice(("", "every: 3\n", "project: true\n"))
     )
 

@@ -9,8 +9,10 @@ import casadi as ca
 import numpy as np
 
 from livens import math as m
-from livens.errors import ModelError
+from livens.errors import InputError, ModelError
 from livens.expressions.read import Reader
+
+__all__ = ["rotations", "translations"]
 
 
 def momentum_generator(name: str, function: Callable[..., Any], n: int) -> ca.Function:
@@ -32,9 +34,20 @@ def has_linear_generators(generator: ca.Function) -> bool:
     return not ca.depends_on(ca.jacobian(ca.vec(generator(q)), q), q)
 
 
+def _groups(what: str, given: Any) -> list[list[int]]:
+    """Indices of coordinates, two or three for each point."""
+    listed = isinstance(given, (list, tuple, range)) and all(isinstance(one, (list, tuple, range)) for one in given)
+    groups = [list(one) for one in given] if listed else []
+    if not groups or any(not isinstance(i, (int, np.integer)) or isinstance(i, bool) for one in groups for i in one):
+        raise InputError(f"{what} must be lists of indices of coordinates, such as [[0, 1, 2]], got {given!r}")
+    if len({len(one) for one in groups}) > 1 or len(groups[0]) not in (1, 2, 3):
+        raise InputError(f"{what} must all be of one, two or three coordinates, got {given!r}")
+    return groups
+
+
 def translations(points: Sequence[Sequence[int]]) -> Callable[[np.ndarray], np.ndarray]:
     """Translations of points, each given by the indices of its Cartesian coordinates: linear momentum."""
-    groups = [list(point) for point in points]
+    groups = _groups("points", points)
 
     def generator(q: np.ndarray) -> np.ndarray:
         xi = np.zeros((len(groups[0]), len(q)))
@@ -50,7 +63,7 @@ def rotations(vectors: Sequence[Sequence[int]]) -> Callable[[np.ndarray], np.nda
 
     In the plane there is one generator, in space there are three (about x, y and z).
     """
-    groups = [list(vector) for vector in vectors]
+    groups = _groups("vectors", vectors)
 
     def generator(q: np.ndarray) -> np.ndarray:
         planes = [(0, 1)] if len(groups[0]) == 2 else [(1, 2), (2, 0), (0, 1)]

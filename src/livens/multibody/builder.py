@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import importlib
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 import livens
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, suggestion, with_words
 from livens.expressions.numbers import array
 from livens.expressions.parameters import same_as
 from livens.models.element import Element
@@ -145,7 +146,7 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
     @classmethod
     def attach(cls, name: str, value: Any) -> None:
         """Add a method from a later room, under a name that `livens.MULTIBODY_ACCESSORS` has."""
-        setattr(cls, name, value)
+        setattr(cls, name, with_words(value, f"Multibody.{name}") if isinstance(value, FunctionType) else value)
 
     def __getattr__(self, name: str) -> Any:
         """What later rooms attach, such as `simulate`, is attached when they are imported."""

@@ -25,7 +25,8 @@ def size(head: bytes) -> int:
 def is_sound(heap: bytes) -> bool:
     """Whether objects follow each other up to the end of the heap.
 
-    >>> whole = SIGNATURE + struct.pack("<Q", 4096) + _OBJECT.pack(1, 1, 5) + b"hello\\0\\0\\0" + _OBJECT.pack(0, 0, 4056)
+    >>> whole = SIGNATURE + struct.pack("<Q", 4096) + _OBJECT.pack(1, 1, 5) + b"hello\\0\\0\\0"
+    >>> whole += _OBJECT.pack(0, 0, 4056)
     >>> is_sound(whole.ljust(4096, b"\\0")), is_sound(whole[:40].ljust(4096, b"\\0"))
     (True, False)
     """

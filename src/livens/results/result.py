@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 import livens
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, suggestion, with_words
 from livens.expressions.numbers import path_of
 from livens.expressions.variables import dimensions
 from livens.models.model import Model
@@ -205,7 +206,7 @@ class Result:
     @classmethod
     def attach(cls, name: str, value: Any) -> None:
         """Add a method or property from a later room, under a name that `livens.ACCESSORS` has."""
-        setattr(cls, name, value)
+        setattr(cls, name, with_words(value, f"run.{name}") if isinstance(value, FunctionType) else value)
 
     def __getattr__(self, name: str) -> Any:
         """What later rooms attach is attached when they are imported, which happens here when it is first used."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from livens import problems, schemes
 from livens.errors import InputError, suggestion
+from livens.expressions.numbers import path_of
 from livens.models.problem import Problem
 from livens.multibody.builder import Multibody
 from livens.results.result import Result
@@ -28,12 +29,14 @@ _RUN_FIELDS = ("every", "out", "project", "redundant")
 
 def load(path: str | Path) -> Scenario:
     """Read a scenario file. Whatever is wrong with it is an InputError that says where, and what is allowed."""
-    return Scenario(read(Path(path)))
+    return Scenario(read(path_of("the path of a scenario", path)))
 
 
 def parse(text: str, source: str = "scenario") -> Scenario:
     """Read a scenario from a text; `source` stands for it in messages."""
-    return Scenario(document(text, source))
+    if not isinstance(text, str):
+        raise InputError(f"a scenario is parsed from a text, got {text!r}")
+    return Scenario(document(text, str(source)))
 
 
 def described(description: Any) -> Scenario:

@@ -82,11 +82,15 @@ def get(name: str | Scheme) -> Scheme:
 
 def fitting(model: Any) -> list[str]:
     """The names of the schemes that fit a model."""
+    if not hasattr(model, "forms"):
+        raise InputError(f"schemes fit models, such as a System, not {model!r}")
     return [scheme.name for scheme in all() if not scheme.missing(model)]
 
 
 def require(scheme: Scheme, model: Any) -> None:
     """Raise an error that says what is missing if the scheme does not fit the model."""
+    if not isinstance(scheme, Scheme) or not hasattr(model, "forms"):
+        raise InputError(f"a scheme fits a model, such as a System, or not: got {scheme!r} and {model!r}")
     missing = scheme.missing(model)
     if missing:
         raise InputError(f"scheme '{scheme.name}' needs {' and '.join(missing)}; {_some_that_fit(model)}")

@@ -71,8 +71,8 @@ class RungeKutta(Scheme):
         if "elements" not in model.forms:
             if model.index > 2 and not self.tableau.stiffly_accurate:
                 found.append(
-                    "equations of an index below 3 (it would be unstable on these; radau-iia-3 is not, or formulate them "
-                    "with hidden constraints)"
+                    "equations of an index below 3 (it would be unstable on these; radau-iia-3 is not, or formulate "
+                    "them with hidden constraints)"
                 )
             return found if self.regular or model.regular_flow else ["x' to follow from x"]
         if model.m and not self.for_constraints:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livens.errors import InputError, suggestion
+from livens.expressions.numbers import path_of
 from livens.viewer.page import page
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ KINDS: dict[str, Callable[[list[Result], Path, int | None, dict[str, Any]], Path
 }
 
 
+_OPTIONS = {"html": ("play", "theme"), "gif": ("fps",), "mp4": ("fps",)}
+
+
 def animate(run: Result, path: str | Path, *others: Result, frames: int | None = None, **options: Any) -> Path:
     """Write a film of the run: html, png (a strip), gif, mp4 or glb, as the suffix says.
 
@@ -66,10 +70,13 @@ def animate(run: Result, path: str | Path, *others: Result, frames: int | None =
     default a page has as many as it takes to move smoothly. A page also takes ``play=False`` (it waits for a click)
     and ``theme="dark"``; gif and mp4 take ``fps=25``.
     """
-    path = Path(path)
+    path = path_of("the file of a film", path)
     suffix = path.suffix.removeprefix(".").lower()
     if suffix not in KINDS:
         raise InputError(f"a film cannot be written as '{suffix}'{suggestion(suffix, KINDS)}")
     if others and suffix != "html":
         raise InputError("only an html page can show several runs at once")
+    for name in options:
+        if name not in _OPTIONS.get(suffix, ()):
+            raise InputError(f"a film as '{suffix}' has no option '{name}'{suggestion(name, _OPTIONS.get(suffix, ()))}")
     return KINDS[suffix]([run, *others], path, frames, options)

@@ -1,4 +1,4 @@
-"""Where runs start: the nearest consistent state, multipliers of the first moment, constraints that follow from others."""
+"""Where runs start: the nearest consistent state, multipliers at the start, constraints that follow from others."""
 
 import numpy as np
 import pytest

@@ -48,7 +48,12 @@ def fit_order(h: Sequence[float], errors: Sequence[float], *, scale: float = 1.0
     >>> print(fit)
     2.000 ± 0.000
     """
-    steps, values = np.asarray(h, dtype=float), np.asarray(errors, dtype=float)
+    try:
+        steps, values = np.asarray(h, dtype=float), np.asarray(errors, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"step sizes and errors must be two lists of numbers, got {h!r} and {errors!r}"[:500]
+        ) from None
     if steps.ndim != 1 or steps.shape != values.shape:
         raise InputError("step sizes and errors must be two lists of the same length")
     if not (np.all(np.isfinite(steps)) and np.all(steps > 0)):

@@ -12,7 +12,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.graph.roundoff import UNIT, roundoff_bound
-from livens.expressions.numbers import vector
+from livens.expressions.numbers import array, vector
 
 if TYPE_CHECKING:
     from livens.models.port_hamiltonian.model import PortHamiltonian
@@ -42,7 +42,9 @@ start nearby is (I = 1, V_1 = 4, V_2 = 0, I_G = -1, I_R = 0); pass project=True 
     >>> start_values(circuit, [1.0, 4.0, 0.0, 0.0, 0.0], project=True)
     array([ 1.,  4.,  0., -1.,  0.])
     """
-    values = model.parameter_vector() if k is None else k
+    if not hasattr(model, "parameter_vector") or not hasattr(model, "states"):
+        raise InputError(f"a start belongs to a port-Hamiltonian model, got {model!r}")
+    values = model.parameter_vector() if k is None else array("k", k)
     state = vector("x0", x0, model.states)
     model.check(state, t0, values)
     at = functools.partial(_linearised(model), t=t0, k=values)

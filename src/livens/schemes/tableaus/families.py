@@ -6,7 +6,6 @@ of Lagrange's polynomials (so that C holds), conjugates ``b_j (1 - a_ji / b_i)``
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
@@ -23,8 +22,8 @@ MOST_STAGES = 60
 
 def stages(s: Any, least: int, name: str) -> int:
     """s as an int, or an error."""
-    number = isinstance(s, Real) and not isinstance(s, bool) and math.isfinite(s)
-    if not number or s != int(s) or not least <= s <= MOST_STAGES:
+    number = isinstance(s, Real) and not isinstance(s, bool) and least <= s <= MOST_STAGES
+    if not number or s != int(s):
         raise InputError(f"{name} needs a whole number of stages s from {least} to {MOST_STAGES}, not {s!r}")
     return int(s)
 
