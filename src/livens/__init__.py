@@ -178,7 +178,9 @@ def __getattr__(name: str) -> Any:
     if name in PUBLIC_PATHS:
         module = importlib.import_module(f"livens.{PUBLIC_PATHS[name]}")
         for inner in getattr(module, "__all__", ()) if name not in _FORMULAS else ():
-            _answer_with_words(module, inner)
+            if inner in vars(module):  # others are imported when they are asked for, and see to it themselves
+                _answer_with_words(module, inner)
+        globals()[name] = module
         return module
     if name not in _HOMES:
         raise AttributeError(f"module 'livens' has no attribute '{name}'")

@@ -9,7 +9,10 @@
 from __future__ import annotations
 
 import importlib
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
+
+from livens.errors import with_words
 
 if TYPE_CHECKING:
     from livens.analysis.study.accuracy import to_accuracy
@@ -87,5 +90,5 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
+    globals()[name] = value = with_words(value) if isinstance(value, FunctionType) else value
     return value
