@@ -160,7 +160,8 @@ def main() -> int:
             thread.join()
     unknown = [change for change in survived if without_line(change) not in reasons]
     print(
-        f"\n{len(changes)} changes, {found['caught']} caught, {found['survived']} survived, {found['not decided']} not decided",
+        f"\n{len(changes)} changes, {found['caught']} caught, {found['survived']} survived, "
+        f"{found['not decided']} not decided",
         end="; ",
     )
     print(f"{(time.monotonic() - begun) / 60:.0f} minutes")

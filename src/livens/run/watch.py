@@ -149,8 +149,8 @@ class Watch:
                 state = self._between(times[s : s + 2], Z[s : s + 2], steps.X[s])
                 value = self._along(i, times[s : s + 2], state)
                 low, high = theta[j - 1], theta[min(j + 1, len(theta) - 1)]
-                sign = np.sign(g[s, j])
-                lowest = _minimum(lambda x, value=value, sign=sign: sign * value(x), low, high)
+                sign = float(np.sign(g[s, j]))
+                lowest = _minimum(value, sign, low, high)
                 there = value(lowest)
                 if sign * there < 0:
                     found.append((s, float(low), lowest, (float(g[s, j - 1]), there)))
@@ -231,7 +231,7 @@ class _Inside:
 
     def __init__(self, compiled: CompiledStep, tier: str) -> None:
         self.at: Callable[..., dict[str, np.ndarray]] | None = None
-        self._formula: tuple[ca.Function, tuple[str, ...]] | None = None
+        self._formula: tuple[ca.Function, list[str]] | None = None
         if tier == "assembled":
             sizes = 0, compiled.layout.size, 2 + compiled.model.parameter_count
             self.symbols = tuple(ca.SX.sym(name, size) for name, size in zip("xzc", sizes, strict=True))
@@ -297,8 +297,9 @@ def _dips(g: np.ndarray) -> list[tuple[int, int]]:
     return found
 
 
-def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function is smallest between two places."""
+def _minimum(function: Callable[[float], float], sign: float, low: float, high: float) -> float:
+    """Where a function with a sign is smallest between two places."""
     from scipy.optimize import minimize_scalar
 
-    return float(minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-10}).x)
+    found = minimize_scalar(lambda x: sign * function(x), bounds=(low, high), method="bounded", options={"xatol": 1e-10})
+    return float(found.x)

@@ -189,7 +189,7 @@ class AssembledStepper:
         x[:], w.dx[:] = guess, 0.0
         self._bench.context[0] = w.M[s].ctypes.data
         loop.bounds(self._parts, x, w.Z[s], w.c, w.dx, w.scale)
-        return loop.solve_step(self._parts, self._fronts.arrays, x, w.Z[s], w, False)  # type: ignore[no-any-return]
+        return loop.solve_step(self._parts, self._fronts.arrays, x, w.Z[s], w, False)
 
     # -- steps of controlled size -------------------------------------------------------------------------------------
     def _controlled(self, carry: Carry, w: Room, steps: int, policy: Policy, going: np.ndarray) -> Steps:
@@ -201,14 +201,12 @@ class AssembledStepper:
             if isinstance(found, Trouble):
                 trouble = found
                 break
-            t, final = found
-            reached = final
-            if t is not None:
-                times.append(t)
+            end, reached = found
+            if end is not None:
+                times.append(end)
                 done += 1
         self.cost.rejected, self.cost.unsolved = int(going[0]["failures"]), int(going[0]["unsolved"])
-        t = np.array(times[1:])
-        return self._steps(carry, w, done, t, np.diff(times), trouble, reached)
+        return self._steps(carry, w, done, np.array(times[1:]), np.diff(times), trouble, reached)
 
     def _controlled_step(
         self, w: Room, s: int, t: float, policy: Policy, going: np.ndarray

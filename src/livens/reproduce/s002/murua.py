@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -102,7 +103,7 @@ def _on_index_two() -> list[Claim]:
     """Thm. 6.7 on ``x' = f(x, z)``, ``0 = g(x)``: the same pendulum as such equations, x = (q, v) and z = lam."""
     problem, steps = problems.load("pendulum"), (0.02, 0.016, 0.0125, 0.01)
     model = MultibodyEquations.of(problem.system).formulate("index-2")
-    start = {"q0": problem.q0, "v0": problem.v0, "t_end": 1.0}
+    start: dict[str, Any] = {"q0": problem.q0, "v0": problem.v0, "t_end": 1.0}
     exact = simulate(model, scheme="radau-iia-5", h=0.01, **start)
     runs = [simulate(model, scheme="murua-2", h=h, **start) for h in steps]
     system = simulate(problem.system, scheme="murua-2", h=steps[-1], **start)

@@ -89,7 +89,7 @@ def connected_coordinates(system: System) -> np.ndarray:
     from scipy.sparse import coo_matrix  # it takes long to import
     from scipy.sparse.csgraph import connected_components
 
-    rows, columns = [], []
+    rows, columns = list[int](), list[int]()
     for model, index in zip(system.models, system.indices, strict=True):
         if not model.T.is_zero():
             rows += [index[0]] * len(index)
