@@ -301,5 +301,5 @@ def _minimum(function: Callable[[float], float], sign: float, low: float, high: 
     """Where a function with a sign is smallest between two places."""
     from scipy.optimize import minimize_scalar
 
-    found = minimize_scalar(lambda x: sign * function(x), bounds=(low, high), method="bounded", options={"xatol": 1e-10})
-    return float(found.x)
+    fine = {"xatol": 1e-10}
+    return float(minimize_scalar(lambda x: sign * function(x), bounds=(low, high), method="bounded", options=fine).x)

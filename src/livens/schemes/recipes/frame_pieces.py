@@ -153,9 +153,14 @@ class _Bodies:
         return x
 
 
+#: A type of element, and how it is attached: which body and which of its entries each coordinate is, the kinds of the
+#: bodies, and which of its constraints have multipliers.
+_Attachment = tuple[FrameKernel, tuple[int, ...], tuple[int, ...], tuple[BodyRecipe, ...], tuple[bool, ...]]
+
+
 def _elements(equations: FrameEquations, bodies: _Bodies) -> list[Piece]:
     """One piece for each type of element, and way it is attached to bodies."""
-    groups: dict[Any, list[Any]] = {}  # by the arguments of `_attached`
+    groups: dict[_Attachment, list[Any]] = {}
     multiplier_of = {number: i for i, number in enumerate(equations.kept)}
     for e in equations.elements:
         of = bodies.body_of[e.coordinates].tolist()
@@ -169,7 +174,7 @@ def _elements(equations: FrameEquations, bodies: _Bodies) -> list[Piece]:
             tuple(i >= 0 for i in constraints),
         )
         groups.setdefault(key, []).append((e, roles, [i for i in constraints if i >= 0]))
-    found = [_attached(equations, *key, members=own, memory=bodies.memory) for key, own in groups.items()]
+    found = [_attached(equations, *key, own, bodies.memory) for key, own in groups.items()]
     return [p for p in found if p.rows.numel() or p.ends.numel()]
 
 
