@@ -93,8 +93,11 @@ class Element:
         look: ModelFunction | None = None,
     ) -> None:
         self.coordinates = tuple(coordinates)
-        self.quaternions = tuple(tuple(four) for four in quaternions)
-        self.frames = tuple(tuple(tuple(part) for part in frame) for frame in frames)
+        try:
+            self.quaternions = tuple(tuple(four) for four in quaternions)
+            self.frames = tuple(tuple(tuple(part) for part in frame) for frame in frames)
+        except TypeError:
+            raise ModelError("quaternions and frames must be lists of places of coordinates") from None
         given = dict(zip(_ARGUMENTS, (kinetic, mass, potential, constraints, dissipation, forces), strict=True))
         self.functions: dict[str, ModelFunction | Through] = {
             role: function for role, function in given.items() if function is not None

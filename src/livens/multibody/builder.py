@@ -50,7 +50,9 @@ class Multibody:
 
     def __init__(self, gravity: Any = None, *, planar: bool = False, redundant: str = "auto") -> None:
         self.dimension = 2 if planar else 3
-        self.gravity = None if gravity is None else array("gravity", gravity)[: self.dimension]
+        self.gravity = None if gravity is None else np.atleast_1d(array("gravity", gravity))[: self.dimension]
+        if self.gravity is not None and self.gravity.shape != (self.dimension,):
+            raise InputError(f"gravity must be a vector of {self.dimension} numbers, got {gravity!r}")
         self.redundant = redundant
         self.ground = Part("ground", None, np.zeros(self.dimension), np.eye(self.dimension))
         self.bodies: dict[str, Part] = {}
