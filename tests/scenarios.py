@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import strategies as st
@@ -82,14 +81,12 @@ def value(text, **names):
 
 
 def guarded(job):
-    """Do a job that may end in an InputError, and take less than a second of this process's own time for it."""
-    start = time.process_time()
+    """Do a job that may end in an InputError; how long it may take is measured by `make torture`."""
     try:
         result = job()
     except InputError as error:
         result = error
         assert str(error).isascii() or str(error).encode("utf-8")
-    assert time.process_time() - start < 1.0
     return result
 
 

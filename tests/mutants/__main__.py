@@ -159,12 +159,8 @@ def main() -> int:
         for thread in threads:
             thread.join()
     unknown = [change for change in survived if without_line(change) not in reasons]
-    print(
-        f"\n{len(changes)} changes, {found['caught']} caught, {found['survived']} survived, "
-        f"{found['not decided']} not decided",
-        end="; ",
-    )
-    print(f"{(time.monotonic() - begun) / 60:.0f} minutes")
+    counts = ", ".join(f"{found[name]} {name}" for name in ("caught", "survived", "not decided"))
+    print(f"\n{len(changes)} changes, {counts}; {(time.monotonic() - begun) / 60:.0f} minutes")
     for change in survived:
         print(f"  {change.name}\n    {reasons.get(without_line(change), 'no reason is known: write a test')}")
     return int(bool(unknown) or found["caught"] < _SHARE * len(changes))

@@ -97,8 +97,11 @@ class Element:
         look: ModelFunction | None = None,
     ) -> None:
         self.coordinates = tuple(coordinates)
-        self.quaternions = tuple(tuple(four) for four in quaternions)
-        self.frames = tuple(tuple(tuple(part) for part in frame) for frame in frames)
+        try:
+            self.quaternions = tuple(tuple(four) for four in quaternions)
+            self.frames = tuple(tuple(tuple(part) for part in frame) for frame in frames)
+        except TypeError:
+            raise ModelError("quaternions and frames must be lists of places of coordinates") from None
         functions = (kinetic, mass, potential, constraints, dissipation, forces, velocity_constraints)
         given = dict(zip(_ARGUMENTS, functions, strict=True))
         self.functions: dict[str, ModelFunction | Through | Turning] = {

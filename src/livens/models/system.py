@@ -117,6 +117,8 @@ class System(Model):
             raise ModelError("give either model functions or elements, not both")
         if not elements:
             raise ModelError("a system needs at least one element")
+        if strange := [one for one in elements if not isinstance(one, Element)]:
+            raise ModelError(f"elements must be a list of elements, but one is {strange[0]!r}")
         self.elements = tuple(elements)
         self._look = look
         self.shared = Parameters(parameters)

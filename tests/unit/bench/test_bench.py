@@ -6,7 +6,7 @@ import io
 import json
 import math
 import sys
-import time
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -17,7 +17,7 @@ from livens.bench.core import one_core
 from livens.bench.diagram import work_precision
 from livens.bench.four_bar import FourBar
 from livens.bench.kepler import Kepler
-from livens.bench.peers import Peer
+from livens.bench.peers import Peer, clock
 from livens.bench.peers.clock import seconds
 from livens.bench.program import ProgramError, run_module
 from livens.bench.report import Goal, Line, Motion, Point, Report, Work
@@ -136,8 +136,12 @@ def test_the_fastest_run_of_a_peer_counts(monkeypatch):
     assert peer.facts == {"us_per_step": 4.0}
 
 
-def test_the_clock_leaves_out_what_others_take():
-    assert 0 <= seconds(lambda: time.sleep(0.05)) < 0.05  # asleep, the processor serves others
+def test_the_clock_leaves_out_what_others_take(monkeypatch):
+    wall, processor = iter([0.0, 5.0, 10.0, 11.0]), iter([0.0, 0.25, 1.0, 3.0])
+    clocks = SimpleNamespace(perf_counter=lambda: next(wall), process_time=lambda: next(processor))
+    monkeypatch.setattr(clock, "time", clocks)
+    assert seconds(lambda: None) == 0.25, "the rest of the time the processor served others"
+    assert seconds(lambda: None) == 1.0, "several threads take more of the processor than time passes"
 
 
 def test_the_last_line_of_a_program_counts(tmp_path, monkeypatch):

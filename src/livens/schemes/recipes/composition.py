@@ -201,6 +201,6 @@ def compose(scheme: str | Scheme, order: int, method: str = "yoshida") -> Compos
     >>> compose("stormer-verlet", 6), compose("livens-em", 4, "suzuki").symmetric
     (<livens scheme yoshida-6:stormer-verlet>, True)
     """
-    if method not in _METHODS:
+    if not isinstance(method, str) or method not in _METHODS:
         raise InputError(f"unknown composition '{method}'{suggestion(str(method), _METHODS)}")
     return _METHODS[method](order, scheme)

@@ -85,6 +85,6 @@ def potential(power: float = 1.5, sign: int = -1, offset: float = 0.0) -> Scalin
     >>> str(potential(0.5, sign=1))
     'potential(0.5, sign=+1, offset=0)'
     """
-    if sign not in (-1, 1):
+    if not isinstance(sign, (int, float)) or sign not in (-1, 1):
         raise InputError(f"sign must be -1 or 1, got {sign!r}")
     return Potential(number("power", power, text=False), sign, number("offset", offset, text=False))
