@@ -175,36 +175,20 @@ _FORMULAS = ("math", "rotations")
 
 
 def __getattr__(name: str) -> Any:
+    from livens.errors import answer_with_words
+
     if name in PUBLIC_PATHS:
         module = importlib.import_module(f"livens.{PUBLIC_PATHS[name]}")
-        for inner in getattr(module, "__all__", ()) if name not in _FORMULAS else ():
-            if inner in vars(module):  # others are imported when they are asked for, and see to it themselves
-                _answer_with_words(module, inner)
+        if name not in _FORMULAS:
+            answer_with_words(vars(module), getattr(module, "__all__", ()))
         globals()[name] = module
         return module
     if name not in _HOMES:
         raise AttributeError(f"module 'livens' has no attribute '{name}'")
     module = importlib.import_module(f"livens.{_HOMES[name]}")
-    for inner in (name, *_ALSO.get(name, ())):
-        _answer_with_words(module, inner)
+    answer_with_words(vars(module), (name, *_ALSO.get(name, ())))
     globals()[name] = value = getattr(module, name)
     return value
-
-
-def _answer_with_words(module: ModuleType, name: str) -> None:
-    """Mistyped arguments of a public function, or of the methods of a public class, get a sentence."""
-    from types import FunctionType
-
-    from livens.errors import with_words
-
-    value = getattr(module, name, None)
-    if isinstance(value, FunctionType) and not hasattr(value, "__wrapped__"):
-        setattr(module, name, with_words(value))
-    elif isinstance(value, type) and not issubclass(value, BaseException):
-        for inner, method in list(vars(value).items()):
-            public = inner == "__init__" or not inner.startswith("_")
-            if public and isinstance(method, FunctionType) and not hasattr(method, "__wrapped__"):
-                setattr(value, inner, with_words(method, name if inner == "__init__" else f"{name}.{inner}"))
 
 
 def __dir__() -> list[str]:

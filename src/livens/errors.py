@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -81,6 +82,24 @@ def with_words(function: Callable[..., Any], name: str = "") -> Callable[..., An
             raise CallError(f"{name or function.__name__}: {words}") from error
 
     return called
+
+
+def answer_with_words(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Functions of these names, and the methods of such classes, answer mistyped arguments with a sentence.
+
+    What is not there yet is imported when it is asked for, and sees to it itself.
+    """
+    for name in names:
+        value = namespace.get(name)
+        if isinstance(value, FunctionType) and not hasattr(value, "__wrapped__"):
+            namespace[name] = with_words(value)
+        elif isinstance(value, type) and not issubclass(value, BaseException):
+            room = value.__module__.rpartition(".")[0]
+            bases = [base for base in reversed(value.__mro__) if base.__module__.startswith(room)]
+            for inner, method in {inner: method for base in bases for inner, method in vars(base).items()}.items():
+                public = inner == "__init__" or not inner.startswith("_")
+                if public and isinstance(method, FunctionType) and not hasattr(method, "__wrapped__"):
+                    setattr(value, inner, with_words(method, name if inner == "__init__" else f"{name}.{inner}"))
 
 
 #: What Python says where it is given something of another kind than it can use.

@@ -120,7 +120,7 @@ def test_no_cycle_at_module_level():
 
 def test_a_public_path_leaves_functions_of_the_same_name_alone():
     code = (
-        "import livens, livens.study.sweep, livens.tableaus.murua\n"
+        "import livens, livens.study.sweeps, livens.tableaus.murua\n"
         "from livens.study.sweeps import Sweep\n"
         "from livens.analysis.study.sweeps import Sweep as same\n"
         "assert Sweep is same and callable(livens.study.sweep) and callable(livens.tableaus.murua)"

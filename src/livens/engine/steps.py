@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -11,6 +10,7 @@ import numpy as np
 from livens.engine.loop import Policy, count
 from livens.engine.newton import PAST, Workspace
 from livens.engine.places import places
+from livens.expressions.numbers import all_finite
 
 
 def step_constants(h: float, t: float, k: np.ndarray) -> np.ndarray:
@@ -232,8 +232,7 @@ def finite(steps: Steps, w: Any, names: Any) -> Steps:
 
     What is not finite stays so: looking at the last state is enough to know.
     """
-    z = steps.carry.z
-    if math.isfinite(z.dot(z)) or np.isfinite(z).all():  # the first is soon known, the second is right
+    if all_finite(steps.carry.z):
         return steps
     good = int(np.argmin(np.isfinite(steps.Z).all(axis=1)))
     entry = int(np.argmin(np.isfinite(steps.Z[good])))

@@ -22,8 +22,12 @@ class Drawing:
     """Bodies, joints and forces by name; the methods that add them are in the classes derived from this one."""
 
     def __init__(self, gravity: Any = None, *, planar: bool = False, redundant: str = "auto") -> None:
+        if not isinstance(planar, bool):
+            raise InputError(f"planar must be True or False, got {planar!r}")
         self.dimension = 2 if planar else 3
-        self.gravity = None if gravity is None else array("gravity", gravity)[: self.dimension]
+        self.gravity = None if gravity is None else np.atleast_1d(array("gravity", gravity))[: self.dimension]
+        if self.gravity is not None and self.gravity.shape != (self.dimension,):
+            raise InputError(f"gravity must be a vector of {self.dimension} numbers, got {gravity!r}")
         self.redundant = redundant
         self.ground = Part("ground", None, np.zeros(self.dimension), np.eye(self.dimension))
         self.bodies: dict[str, Part] = {}

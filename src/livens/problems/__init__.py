@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, answer_with_words, suggestion
 from livens.expressions.stages import stage
 from livens.models.problem import Problem
 
@@ -146,3 +146,6 @@ def _checked(option: str, value: Any, default: Any) -> Any:
             raise InputError(f"option '{option}' must be a whole number, got {value!r}")
         return int(numbers)
     return float(numbers) if numbers.ndim == 0 else tuple(map(float, numbers))
+
+
+answer_with_words(globals(), __all__)

@@ -19,6 +19,9 @@ The format and the language of the expressions are told in docs/scenarios.md.
 
 from __future__ import annotations
 
+from livens.errors import answer_with_words
 from livens.scenario.scenario import NAME, Scenario, described, load, parse
 
 __all__ = ["NAME", "Scenario", "described", "load", "parse"]
+
+answer_with_words(globals(), __all__)

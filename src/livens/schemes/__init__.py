@@ -8,8 +8,11 @@
 
 from __future__ import annotations
 
+from livens.errors import answer_with_words
 from livens.schemes.base import Scheme, Traits
 from livens.schemes.recipes.composition import compose
 from livens.schemes.registry import aliases, all, fitting, get, names, require
 
 __all__ = ["Scheme", "Traits", "aliases", "all", "compose", "fitting", "get", "names", "require"]
+
+answer_with_words(globals(), __all__)
