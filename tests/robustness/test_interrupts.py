@@ -12,6 +12,7 @@ import pytest
 SWEEP = """
 import livens as lv
 if __name__ == "__main__":
+    lv.study.sweep  # what it imports may start processes of its own
     print("begun", flush=True)
     speeds = [float(i) for i in range(1, 40)]
     study = lv.study.sweep("double-four-bar", dict(speed=speeds), dict(h=1e-4, t_end=1e4), workers=2)
