@@ -72,7 +72,7 @@ def _said(
     """What the action returns, with names that there are."""
     assert event.action is not None
     shared = model.shared
-    given = {part: value.copy() for part, value in values.items()}
+    given: dict[str, Any] = {part: value.copy() for part, value in values.items()}
     given |= {"t": t, "k": Namespace(shared.named(k[: shared.size]))}
     names = argument_names(f"the action of event '{name}'", event.action, "", tuple(given))
     said = event.action(*(given[argument] for argument in names))

@@ -151,7 +151,7 @@ class Watch:
                 value = self._along(i, times[s : s + 2], state)
                 low, high = theta[j - 1], theta[min(j + 1, len(theta) - 1)]
                 sign = np.sign(g[s, j])
-                lowest = _minimum(lambda x, value=value, sign=sign: sign * value(x), low, high)
+                lowest = _minimum(value, sign, low, high)
                 there = value(lowest)
                 if sign * there < 0:
                     found.append((s, float(low), lowest, (float(g[s, j - 1]), there)))
@@ -270,8 +270,9 @@ def _dips(g: np.ndarray) -> list[tuple[int, int]]:
     return found
 
 
-def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function is smallest between two places."""
+def _minimum(function: Callable[[float], float], sign: float, low: float, high: float) -> float:
+    """Where a function times its sign is smallest between two places."""
     from scipy.optimize import minimize_scalar
 
-    return float(minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-10}).x)
+    options = {"xatol": 1e-10}
+    return float(minimize_scalar(lambda x: sign * function(x), bounds=(low, high), method="bounded", options=options).x)
