@@ -43,7 +43,7 @@ def viscous_pendulum(
     """Viscosity `kappa`; the airflow pushes with ``alpha m`` along x. It is an input, or with ``potential=1`` a part of
     the Hamiltonian: one motion, two power balances."""
     example = examples.pendulum("potential" if potential else "port", m, l, g, kappa, alpha)
-    # with an even number of stages, multipliers of index 2 do not converge to the right ones
+    # with an even number of stages, multipliers of index 2 are of order s - 1 only
     return _problem("viscous-pendulum", example, sketches.pendulum, 0.01, 10.0, scheme="gauss-3")
 
 

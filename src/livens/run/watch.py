@@ -298,7 +298,7 @@ def _dips(g: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _minimum(function: Callable[[float], float], sign: float, low: float, high: float) -> float:
-    """Where a function with a sign is smallest between two places."""
+    """Where a function times its sign is smallest between two places."""
     from scipy.optimize import minimize_scalar
 
     fine = {"xatol": 1e-10}

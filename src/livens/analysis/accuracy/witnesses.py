@@ -51,8 +51,7 @@ def algebraic_defect(run: Result, model: Any, size: dict[str, Any]) -> dict[str,
     """States without a derivative, in x and in y: how far they are from what the equations ask for, and how sure.
 
     The derivatives of the others are taken from five rows; from five rows twice as far apart follows what that is
-    wrong by. Companions cannot see this: Gauss' method with two stages converges to wrong multipliers in systems of
-    index 2.
+    wrong by. Companions cannot see this: a method that integrates multipliers may converge to wrong ones.
     """
     names = [name for name in model.view.symbols if name in run.stored]
     if not hasattr(model, "descriptor") or model.regular_flow or names[:1] != ["x"] or len(run.t) < 12:
