@@ -47,13 +47,14 @@ class Asked:
         for name in given:
             if name not in _FIELDS:
                 raise InputError(f"a run has no '{str(name)[:40]}'{suggestion(str(name)[:40], _FIELDS)}")
-        words = {name: given.get(name) or "" for name in ("problem", "file", "scheme", "other")}
+        words = {name: given.get(name) for name in ("problem", "file", "scheme", "other")}
+        words = {name: "" if word is None else word for name, word in words.items()}
         for name, word in words.items():
             if not isinstance(word, str) or len(word) > 200:
                 raise InputError(f"{name} must be a name, got {str(word)[:60]!r}")
         if bool(words["problem"]) == bool(words["file"]):
             raise InputError("a run needs a problem, or a file of this folder")
-        options = given.get("options") or {}
+        options = {} if given.get("options") is None else given["options"]
         if not isinstance(options, Mapping):
             raise InputError("options must map names to numbers")
         if words["file"]:
@@ -129,6 +130,8 @@ def _counted(problem: str, options: Mapping[Any, Any]) -> dict[str, Any]:
             raise InputError(
                 f"option '{str(name)[:40]}' must be a number or a list of numbers, got {str(value)[:40]!r}"
             )
+        if isinstance(value, int) and abs(value) > 10**15:
+            raise InputError(f"option '{name[:40]}' is a number of {len(str(value))} digits")
         known = problems.entry(problem).options if problem else {}
         if isinstance(known.get(name), int) and isinstance(value, (int, float)) and value > MOST_COUNT:
             raise InputError(f"the lab takes {name} up to {MOST_COUNT}, got {value:g}; larger ones run with livens run")

@@ -32,6 +32,8 @@ def coordinates(result: Result, chosen: str | Sequence[str] | None = None) -> Fi
     """Coordinates or states against time, a panel each: those chosen, or all; of more than eight, some."""
     known, values = result.facts.coordinates, _moving(result)
     asked = [chosen] if isinstance(chosen, str) else chosen
+    if asked is not None and not isinstance(asked, (list, tuple)):
+        raise InputError(f"coordinates are chosen by their names, got {chosen!r}")
     index = [_index(result, name) for name in asked] if asked else _some_coordinates(result)
     figure = _panels(result, [_label(result, i) for i in index], values[:, index])
     words = "coordinates" if motion(result) == "q" else "states"
@@ -198,7 +200,7 @@ def _liveliest(result: Result) -> int:
 
 def _index(result: Result, name: str) -> int:
     known = result.facts.coordinates
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         words = "coordinate" if motion(result) == "q" else "state"
-        raise InputError(f"the system has no {words} '{name}'{suggestion(name, known)}")
+        raise InputError(f"the system has no {words} '{name}'{suggestion(str(name), known)}")
     return known.index(name)

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 from livens.analysis.step_sizes import fictive
 from livens.errors import InputError, suggestion
+from livens.expressions.numbers import path_of
 from livens.plot.within import given
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save(figure: Figure, path: str | Path) -> Path:
     """Write a figure to a file; its suffix says how: png, pdf or svg."""
-    path = Path(path)
+    path = Path(path_of("the path of a picture", path))
     check_suffix(path.suffix.removeprefix("."))
     try:
         figure.savefig(path)

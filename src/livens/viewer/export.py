@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from livens.errors import InputError, suggestion
 from livens.expressions.numbers import path_of
+from livens.viewer.frames import check_frames
 from livens.viewer.page import page
 
 if TYPE_CHECKING:
@@ -60,23 +61,25 @@ KINDS: dict[str, Callable[[list[Result], Path, int | None, dict[str, Any]], Path
 }
 
 
-_OPTIONS = {"html": ("play", "theme"), "gif": ("fps",), "mp4": ("fps",)}
+#: What else can be said of a film, by suffix.
+_OPTIONS = {"html": ("play", "theme", "curves"), "png": (), "gif": ("fps",), "mp4": ("fps",), "glb": ()}
 
 
 def animate(run: Result, path: str | Path, *others: Result, frames: int | None = None, **options: Any) -> Path:
     """Write a film of the run: html, png (a strip), gif, mp4 or glb, as the suffix says.
 
     An html page may show `others` beside the run. `frames` is the number of instants, spread evenly over time; by
-    default a page has as many as it takes to move smoothly. A page also takes ``play=False`` (it waits for a click)
-    and ``theme="dark"``; gif and mp4 take ``fps=25``.
+    default a page has as many as it takes to move smoothly. A page also takes ``play=False`` (it waits for a click),
+    ``theme="dark"`` and ``curves="hinge.angle"``, which is plotted first; gif and mp4 take ``fps=25``.
     """
     path = path_of("the file of a film", path)
+    check_frames(frames)
     suffix = path.suffix.removeprefix(".").lower()
     if suffix not in KINDS:
         raise InputError(f"a film cannot be written as '{suffix}'{suggestion(suffix, KINDS)}")
+    for option in options:
+        if option not in _OPTIONS[suffix]:
+            raise InputError(f"a film as {suffix} has no option '{option}'{suggestion(option, _OPTIONS[suffix])}")
     if others and suffix != "html":
         raise InputError("only an html page can show several runs at once")
-    for name in options:
-        if name not in _OPTIONS.get(suffix, ()):
-            raise InputError(f"a film as '{suffix}' has no option '{name}'{suggestion(name, _OPTIONS.get(suffix, ()))}")
     return KINDS[suffix]([run, *others], path, frames, options)

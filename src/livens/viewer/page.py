@@ -7,13 +7,11 @@ import html
 import json
 from collections.abc import Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from livens.errors import InputError
+from livens.results.result import Result
 from livens.viewer.data import run_data
-
-if TYPE_CHECKING:
-    from livens.results.result import Result
 
 
 @functools.cache
@@ -40,7 +38,12 @@ def page(
     curves: str | Sequence[str] = (),
 ) -> str:
     """The page that shows one run, or several at once; `curves` are plotted first, such as ``"hinge.angle"``."""
-    asked = [curves] if isinstance(curves, str) else list(curves)
+    asked = [curves] if isinstance(curves, str) else curves
+    if not isinstance(asked, (list, tuple)):
+        raise InputError(f"curves must be names of quantities, such as 'hinge.angle', got {curves!r}")
+    for run in runs:
+        if not isinstance(run, Result):
+            raise InputError(f"a film is one of runs, as simulate gives them, got {run!r}")
     content: dict[str, Any] = {
         "runs": [run_data(run, frames, curves=asked) for run in runs],
         "play": bool(play),
@@ -65,7 +68,7 @@ def page(
 
 def check_theme(theme: str | None) -> str | None:
     """Light, dark, or as the reader's screen is."""
-    if theme not in (None, "light", "dark"):
+    if theme is not None and (not isinstance(theme, str) or theme not in ("light", "dark")):
         raise InputError(f"theme must be 'light' or 'dark', got {theme!r}")
     return theme
 

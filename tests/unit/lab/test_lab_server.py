@@ -120,6 +120,7 @@ def test_no_other_file_is_given_out(lab, path):
         ('{"problem": "simple-pendulum", "t_end": NaN}', "t_end"),
         ('{"problem": "simple-pendulum", "scheme": "livens-me"}', "livens-em"),
         ('{"problem": "simple-pendulum", "options": {"m": "heavy"}}', "option 'm' must be a number"),
+        ('{"problem": "simple-pendulum", "options": {"m": 1' + "0" * 400 + "}}", "a number of 401 digits"),
         ('{"problem": "simple-pendulum", "options": {"n": 1}}', "no option 'n'"),
         ('{"problem": "simple-pendulum", "colour": 1}', "has no 'colour'"),
         ('{"problem": "simple-pendulum", "h": 1e-9}', "at most 5000000"),
