@@ -54,8 +54,9 @@ def peak_mb() -> float:
 def main(asked: dict[str, Any]) -> dict[str, float]:
     import livens as lv
 
-    # another model, so that imports are done and the compiled loop is loaded
-    lv.simulate(lv.problems.load("spring-pendulum", t_end=0.01))
+    # another model, so that imports are done and the compiled loops are loaded
+    for tier in ("fused", "assembled"):
+        lv.simulate(lv.problems.load("spring-pendulum", t_end=0.01), tier=tier)
     start = time.perf_counter()
     problem = lv.problems.load(asked["problem"], **asked["options"])
     first = lv.simulate(problem, t_end=problem.h)

@@ -13,6 +13,7 @@ from livens.bench.ensembles import Ensembles
 from livens.bench.four_bar import FourBar
 from livens.bench.gradients import Gradients
 from livens.bench.kepler import Kepler
+from livens.bench.large import Large
 from livens.bench.memory import LongRun
 from livens.bench.pendulum import Pendulum
 from livens.bench.prepared import Prepared
@@ -29,7 +30,7 @@ def run(rounds: int, say: Say) -> Report:
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
-    cases += [Prepared(), Ensembles(), Gradients(), LongRun(), Help()]
+    cases += [Prepared(), Ensembles(), Gradients(), LongRun(), Help(), Large()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

@@ -99,13 +99,17 @@ class ReferenceSolver:
         residual, (jacobian, rows, columns), turned = self.linearised(x, z, c)
         if not np.all(np.isfinite(jacobian)):
             return np.full(x.size, np.nan)
+        return turned(self._solved(jacobian, rows, columns, residual))
+
+    def _solved(self, values: np.ndarray, rows: np.ndarray, columns: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """The solution of sparse equations, with pivoting."""
         import scipy.sparse as sp  # it takes long to import, and most runs never need it
         import scipy.sparse.linalg as spl
 
-        matrix = sp.csc_matrix((jacobian, (rows, columns)), shape=(x.size, x.size))
+        matrix = sp.csc_matrix((values, (rows, columns)), shape=(r.size, r.size))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", spl.MatrixRankWarning)
-            return turned(np.asarray(spl.splu(matrix).solve(residual)))
+            return np.asarray(spl.splu(matrix).solve(r))
 
     def _damped(
         self, x: np.ndarray, dx: np.ndarray, z: np.ndarray, c: np.ndarray, last: float

@@ -77,7 +77,7 @@ def _dashpot(i: int) -> Callable[..., Any]:
     return lambda q, k: shapes.damper([i * k.l, 0.0], q[:2] + k.l / 2 * q[2:4])
 
 
-def _system(N: int, parameters: dict[str, float]) -> System:
+def _system(N: int, parameters: dict[str, float], frames: bool = False) -> System:
     lower = [f"lower{i}" for i in range(N + 1)]
     upper = [f"upper{i}" for i in range(N)]
 
@@ -121,7 +121,7 @@ def _system(N: int, parameters: dict[str, float]) -> System:
             for i, bar in enumerate(upper)
         ]
     names = [c for bar in lower + upper for c in coordinates(bar)]
-    return System(names, elements=elements, parameters=parameters)
+    return System(names, elements=elements, parameters=parameters, frames=frames)
 
 
 def _upright(N: int, l: float, speed: float) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
@@ -162,13 +162,23 @@ def _turned(d: np.ndarray) -> np.ndarray:
     return np.array([-d[1], d[0]])
 
 
-def _problem(name: str, N: int, m_: float, l: float, g: float, speed: float, t_end: float) -> Problem:  # noqa: E741
+def _problem(
+    name: str,
+    N: int,
+    m_: float,
+    l: float,  # noqa: E741
+    g: float,
+    speed: float,
+    t_end: float,
+    frames: bool = False,
+) -> Problem:
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")
     q0, v0 = _upright(N, l, speed)
-    system = _system(N, dict(m=m_, l=l, g=g))
+    system = _system(N, dict(m=m_, l=l, g=g), frames)
     reference = _exact(N, m_, l, g, speed) if speed > 0 and g > 0 else None
-    return Problem(name, system, q0, v0, "livens-em", 1e-3, t_end, reference=reference)
+    scheme = "lie-em" if frames else "livens-em"
+    return Problem(name, system, q0, v0, scheme, 1e-3, t_end, reference=reference)
 
 
 @problem(
@@ -203,6 +213,13 @@ def double_four_bar_damped(
 
 
 @problem("n-four-bar", summary="N four-bar loops in a row", source="IFToMM A02")
-def n_four_bar(N: int = 4, m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Problem:  # noqa: E741
-    """As `double-four-bar`, with any number of loops."""
-    return _problem("n-four-bar", N, m, l, g, speed, 10.0)
+def n_four_bar(
+    N: int = 4,
+    m: float = 1.0,
+    l: float = 1.0,  # noqa: E741
+    g: float = 9.81,
+    speed: float = 1.0,
+    frames: int = 0,
+) -> Problem:
+    """As `double-four-bar`, with any number of loops; with ``frames=1`` a bar has three unknowns, see `lie-em`."""
+    return _problem("n-four-bar", N, m, l, g, speed, 10.0, bool(frames))

@@ -105,9 +105,9 @@ class Assembly:
         for i, kernel in enumerate(self.kernels):
             p = kernel.piece
             first = self.bases[i, 0] + in_pool(np.arange(p.count), kernel.outputs)
-            for a, (row, column) in enumerate(p.pattern):
-                rows.append(p.equations[:, row])
-                columns.append(p.x[:, column])
+            for a, (i_row, i_column) in enumerate(p.pattern):
+                rows.append(p.equations[:, i_row])
+                columns.append(p.x[:, i_column])
                 positions.append(first + (kernel.row_count + a) * WIDTH)
         row, column = np.concatenate(rows), np.concatenate(columns)
         key = np.where(row >= 0, column * self.pieces.size + row, -1)

@@ -141,14 +141,14 @@ class Elimination:
                 number = {block: role for role, block in enumerate(roles)}
                 columns = tuple((number[b], a) for b, a in zip(blocks[e], positions[e], strict=True))
                 rows = tuple(
-                    (number[b], a) if b >= 0 else None for b, a in zip(row_blocks[e], row_positions[e], strict=True)
+                    (number[b] if b >= 0 else -1, a) for b, a in zip(row_blocks[e], row_positions[e], strict=True)
                 )
                 key = columns, rows
                 if key not in known:
                     entries = tuple(
                         (*rows[row], *columns[column], kernel.row_count + a)
                         for a, (row, column) in enumerate(piece.pattern)
-                        if rows[row] is not None
+                        if rows[row][0] >= 0
                     )
                     known[key] = self._signature(entries, (), len(roles))
                 self._add(Source(known[key], tuple(roles), int(places[e]), trial=int(places[e])))

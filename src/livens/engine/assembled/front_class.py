@@ -151,7 +151,7 @@ class FrontClass:
         good: np.ndarray,
     ) -> tuple[int, int]:
         kinds = self.shape.kinds
-        count = defaultdict(int)
+        count: dict[int, int] = defaultdict(int)
         for there in rows.values():
             for j in there:
                 count[j] += 1
@@ -208,13 +208,13 @@ class FrontClass:
             len(self.shape.boundary),
         )
         # the factors: rows of U, reciprocal pivots, right-hand sides; then L, which is only there if it is kept
-        self._at_upper = {}
+        self._at_upper: dict[tuple[int, int], int] = {}
         for k in range(p):
             for j in self._upper[k]:
                 self._at_upper[k, j] = len(self._at_upper)
         top = len(self._at_upper)
         self._at_pivot, self._at_right = top, top + p
-        self._at_lower = {}
+        self._at_lower: dict[tuple[int, int], int] = {}
         for k in range(p):
             for i in self._lower[k]:
                 self._at_lower[i, k] = top + 2 * p + len(self._at_lower)

@@ -149,9 +149,10 @@ def solve_step(p: Parts, f: FrontArrays, x: np.ndarray, z: np.ndarray, w: Room, 
             before = first
         if full and at_the_floor(worst, last, before, iteration):
             return DONE, iteration
-        if not full and worst <= 1.0:  # with kept factors convergence is linear
-            if worst <= SMALL or worst > 0.25 * last or last * (last / max(before, 1e-300)) <= SMALL:
-                return DONE, iteration
+        # with kept factors convergence is linear
+        small = worst <= SMALL or worst > 0.25 * last or last * (last / max(before, 1e-300)) <= SMALL
+        if not full and worst <= 1.0 and small:
+            return DONE, iteration
         if not worst < np.inf or stalls > 6:
             return FAILED, iteration
         full = not keep or worst > 0.1 * (first if iteration == 1 else last)

@@ -1,0 +1,144 @@
+"""The parts of the assembled tier, each by itself."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import livens as lv
+from livens import schemes
+from livens.engine.assembled.assembly import Bench, Sums, gather_sums
+from livens.engine.assembled.dissection import by_level_sets
+from livens.engine.assembled.fronts import FACTOR, FORWARD, KEEP, Fronts, dense_factors, dense_solution, solve_fronts
+from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
+from livens.engine.assembled.multifrontal import Multifrontal, glued
+from livens.engine.assembled.prediction import CANDIDATES, REACH, RING, WEIGHTS, best_candidate, predict
+from livens.engine.compiled import compiled_step
+
+
+def lattice(rows, columns):
+    """Masses on a lattice, three coordinates each, and a multiplier for every bond: a matrix of a net."""
+    number = np.arange(rows * columns).reshape(rows, columns)
+    bonds = np.concatenate(
+        [
+            np.stack([number[:, :-1].ravel(), number[:, 1:].ravel()], axis=1),
+            np.stack([number[:-1].ravel(), number[1:].ravel()], axis=1),
+        ]
+    )
+    n, m = 3 * rows * columns, len(bonds)
+    random = np.random.default_rng(rows * columns)
+    entries = {(i, i): 2.0 for i in range(n)}
+    for k, (a, b) in enumerate(bonds.tolist()):
+        for i in (*range(3 * a, 3 * a + 3), *range(3 * b, 3 * b + 3)):
+            entries[i, n + k] = random.normal()
+            entries[n + k, i] = random.normal(0, 0.05) + entries[i, n + k]
+    places = np.array(list(entries))
+    body = np.concatenate([np.arange(n) // 3, np.full(m, -1)])
+    return places[:, 0], places[:, 1], np.array(list(entries.values())), np.arange(n + m) >= n, body
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (5, 7), (12, 12)])
+def test_dense_fronts_solve_nets(shape):
+    rows, columns, values, multiplier, body = lattice(*shape)
+    size = multiplier.size
+    solver = Multifrontal(rows, columns, glued(multiplier, body, rows, columns), multiplier)
+    matrix = sp.csr_matrix((values, (rows, columns)), shape=(size, size)).toarray()
+    for seed in range(2):
+        r = np.random.default_rng(seed).normal(size=size)
+        assert np.abs(matrix @ solver.solve(values, r) - r).max() < 1e-9
+
+
+def test_dissection_gives_every_vertex_once_and_separates():
+    rows, columns, _, _, body = lattice(12, 12)
+    block = np.where(body >= 0, body, 0)
+    a, b = block[rows], block[columns]
+    graph = sp.csr_matrix((np.ones(a.size), (a, b)), shape=(144, 144))
+    graph = ((graph + graph.T) != 0).tocsr()
+    order = by_level_sets(graph)
+    assert sorted(order.tolist()) == list(range(144))
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
+@settings(max_examples=20, deadline=None)
+def test_dense_core(seed, n):
+    random = np.random.default_rng(seed)
+    A, y = random.normal(size=(n, n)), random.normal(size=n)
+    factors, pivots, x = A.copy(), np.zeros(n, dtype=np.int64), y.copy()
+    dense_factors(factors, pivots)
+    dense_solution(factors, pivots, x)
+    assert np.allclose(A @ x, y, atol=1e-8 * max(1.0, np.linalg.cond(A) * 1e-4))
+
+
+@pytest.mark.parametrize("candidate", range(len(CANDIDATES)))
+def test_predictors_are_exact_for_what_they_say(candidate):
+    """Polynomials of degree below a, plus alternating ones of degree below b."""
+    a, b = CANDIDATES[candidate]
+    random, t = np.random.default_rng(candidate), np.arange(RING + 1.0)[:, None]
+    X = sum((random.normal(size=3) * (t / 10) ** i for i in range(a)), np.zeros((RING + 1, 3)))
+    X = X + (-1.0) ** t * sum((random.normal(size=3) * (t / 10) ** i for i in range(b)), np.zeros(3))
+    x = np.zeros(3)
+    predict(X, RING, WEIGHTS[candidate], x, 0, 3)
+    assert np.abs(x - X[RING]).max() < 1e-11
+    found = best_candidate(X, RING, WEIGHTS, REACH, RING, 0, 3, np.zeros(3))
+    predict(X, RING, WEIGHTS[found], x, 0, 3)
+    assert np.abs(x - X[RING]).max() < 1e-11
+    # with one step known, only the constant predictor can be used
+    assert best_candidate(X, RING, WEIGHTS, REACH, 1, 0, 3, np.zeros(3)) == 0
+
+
+def test_sums_are_taken_in_the_order_given():
+    pool = np.array([1e16, 1.0, -1e16, 3.0])
+    sums = Sums.of([np.array([0, 0, 0, 1]), np.array([-1])], [np.array([0, 1, 2, 3]), np.array([3])], 2)
+    out = np.zeros(2)
+    gather_sums(sums.starts, sums.positions, pool, out)
+    assert out.tolist() == [(1e16 + 1.0) - 1e16, 3.0]
+
+
+def test_instances_in_lanes():
+    table = np.arange(22).reshape(11, 2)
+    blocks = in_blocks(table)
+    assert blocks.shape == (2, 2, WIDTH)
+    assert blocks[1, 0, 2] == table[10, 0] == blocks[1, 0, 7]
+    assert blocks.reshape(-1)[in_pool(np.arange(11), 2) + WIDTH].tolist() == table[:, 1].tolist()
+
+
+@pytest.fixture(scope="module")
+def four_bars():
+    system = lv.problems.load("n-four-bar", N=12).system
+    return compiled_step(system, schemes.get("livens-em")), system.parameter_vector()
+
+
+def test_fronts_solve_the_equations_of_a_step(four_bars):
+    """At the start and at another position, with factors made anew, kept, and used again; twice the same bits."""
+    compiled, k = four_bars
+    assembly, order = compiled.assembly, compiled.elimination
+    bench = Bench(assembly, k, order.pool_size - int(assembly.tops[0]))
+    fronts = Fronts(order, bench)
+    fronts.enable_chords()
+    flat = compiled.flat
+    random = np.random.default_rng(3)
+    x, z = random.normal(size=flat.size), random.normal(size=flat.z.numel())
+    c = np.concatenate([[1e-2, 0.3], k])
+    memory = assembly.pieces.remember(z, c)
+    r, values = bench.newton(x, z, memory, c)
+    matrix = sp.csc_matrix((values, assembly.pattern[:2]), shape=(r.size, r.size))
+    exact = sp.csc_matrix((flat.newton_function(x, z, c)[1].full().ravel(), (flat.rows, flat.columns)))
+    assert np.abs((matrix - exact).toarray()).max() < 1e-13
+    assert np.abs(r - flat.residual_function(x, z, c).full().ravel()).max() < 1e-10
+    found = []
+    for how in (FACTOR, FACTOR, KEEP, FORWARD):
+        dx = np.zeros(r.size)
+        solve_fronts(fronts.arrays, how, bench.pool, r, dx)
+        found.append(dx)
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+    assert np.abs(matrix @ found[0] - r).max() < 1e-9 * np.abs(found[0]).max()
+
+
+def test_the_code_does_not_grow_with_the_system(four_bars):
+    """Kernels by type, classes by the logarithm: twice the loops add a round or so."""
+    compiled, _ = four_bars
+    twice = compiled_step(lv.problems.load("n-four-bar", N=24).system, schemes.get("livens-em"))
+    assert len(twice.assembly.kernels) == len(compiled.assembly.kernels)
+    assert len(twice.elimination.classes) <= len(compiled.elimination.classes) + 4
+    assert twice.elimination.rounds <= compiled.elimination.rounds + 2
