@@ -81,14 +81,18 @@ class CompiledStep:
     @functools.cached_property
     def flat(self) -> FlatEquations:
         """The equations as one graph, for the tiers that need it."""
+        self._say_deriving()
+        return self.equations.flatten()
+
+    def _say_deriving(self) -> None:
         unknowns = getattr(self.equations, "unknowns", None)
         stage(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
-        return self.equations.flatten()
 
     # -- piece by piece -----------------------------------------------------------------------------------------------
     @functools.cached_property
     def pieces(self) -> Pieces | None:
         """The equations piece by piece, for the assembled tier; None if they cannot be written like that."""
+        self._say_deriving()
         return self.equations.pieces()
 
     @functools.cached_property
@@ -100,7 +104,9 @@ class CompiledStep:
     @functools.cached_property
     def elimination(self) -> Elimination | None:
         """The order of elimination; None if there is no good one, and SuperLU has to do."""
-        return planned(self.assembly, self.model.parameter_vector())
+        assembly = self.assembly
+        stage("ordering their elimination")
+        return planned(assembly, self.model.parameter_vector())
 
     @functools.cached_property
     def variables(self) -> tuple[str, ...]:
