@@ -181,10 +181,10 @@ def test_controlled_steps():
     control = lv.StepControl(tolerance=1e-6)
     runs = both(system, q0, v0, scheme="radau-iia-2", h=1e-3, t_end=0.5, control=control)
     assert len(runs[0].t) == len(runs[1].t)
-    assert np.abs(runs[0].t - runs[1].t).max() < 1e-9
-    assert (
-        np.abs(runs[0].q - runs[1].q).max() < 1e-8
-    )  # sizes follow an estimate, which is a difference of nearly equal numbers
+    # sizes follow estimates, in which round-off is not small: steps end at slightly other times, on the same motion
+    shift = runs[0].t - runs[1].t
+    assert np.abs(shift).max() < 1e-8
+    assert np.abs(runs[0].q - runs[1].q - runs[1].v * shift[:, None]).max() < 1e-12
 
 
 def test_the_tier_follows_the_size():

@@ -12,6 +12,8 @@ from livens.engine.reference import ReferenceSolver
 
 #: With fewer unknowns than this, an order of nested dissection is not worth finding.
 _FEW = 150
+#: With more products than this for each unknown, the order of nested dissection is no good, and SuperLU is faster.
+_MOST_PRODUCTS = 20_000
 #: A solution is good if what it leaves of the right-hand side is at most this part of what was subtracted from it.
 _GOOD = 1e-9
 
@@ -49,11 +51,11 @@ class AssembledSolver(ReferenceSolver):
 
     def _solved(self, values: np.ndarray, rows: np.ndarray, columns: np.ndarray, r: np.ndarray) -> np.ndarray:
         """By dense fronts with pivots on the diagonal, and where these are not good by SuperLU."""
-        if r.size >= _FEW:
-            if self._multifrontal is None:
-                pieces = self._bench.assembly.pieces
-                block = glued(pieces.multiplier, pieces.body, rows, columns)
-                self._multifrontal = Multifrontal(rows, columns, block, pieces.multiplier)
+        if r.size >= _FEW and self._multifrontal is None:
+            pieces = self._bench.assembly.pieces
+            block = glued(pieces.multiplier, pieces.body, rows, columns)
+            self._multifrontal = Multifrontal(rows, columns, block, pieces.multiplier)
+        if self._multifrontal is not None and self._multifrontal.products <= _MOST_PRODUCTS * r.size:
             with np.errstate(all="ignore"):
                 found = self._multifrontal.solve(values, r)
                 products = values * found[columns]
