@@ -47,8 +47,9 @@ class Asked:
         for name in given:
             if name not in _FIELDS:
                 raise InputError(f"a run has no '{str(name)[:40]}'{suggestion(str(name)[:40], _FIELDS)}")
-        words = {name: given.get(name) for name in ("problem", "file", "scheme", "other")}
-        words = {name: "" if word is None else word for name, word in words.items()}
+        words: dict[str, Any] = {}
+        for name in ("problem", "file", "scheme", "other"):
+            words[name] = "" if given.get(name) is None else given[name]
         for name, word in words.items():
             if not isinstance(word, str) or len(word) > 200:
                 raise InputError(f"{name} must be a name, got {str(word)[:60]!r}")

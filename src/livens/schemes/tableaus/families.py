@@ -22,8 +22,8 @@ MOST_STAGES = 60
 
 def stages(s: Any, least: int, name: str) -> int:
     """s as an int, or an error."""
-    number = isinstance(s, Real) and not isinstance(s, bool) and least <= float(min(s, 1e9)) <= MOST_STAGES
-    if not number or s != int(s):
+    number = isinstance(s, Real) and not isinstance(s, bool)
+    if not number or not least <= s <= MOST_STAGES or s != int(s):
         raise InputError(f"{name} needs a whole number of stages s from {least} to {MOST_STAGES}, not {s!r}")
     return int(s)
 
