@@ -224,6 +224,10 @@ class _PublicPaths(MetaPathFinder, Loader):
         inner = f"{module.__name__}."
         for name in [name for name in sys.modules if name.startswith(inner)]:
             sys.modules.setdefault(f"{public}.{name.removeprefix(inner)}", sys.modules[name])
+        if public.removeprefix("livens.") in PUBLIC_PATHS and public.removeprefix("livens.") not in _FORMULAS:
+            from livens.errors import answer_with_words
+
+            answer_with_words(vars(module), getattr(module, "__all__", ()))
 
 
 sys.meta_path.insert(0, _PublicPaths())

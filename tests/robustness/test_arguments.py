@@ -225,7 +225,7 @@ def test_mistyped_arguments_get_a_suggestion():
         (lambda: lv.bodies.gravity(bdy=BALL), "did you mean 'body'?"),
         (lambda: run.at(time=0.1), "Result.at has no argument 'time'"),
         (lambda: run.accuracy(second=1), "run.accuracy has no argument 'second'; did you mean 'seconds'?"),
-        (lambda: run.animate("a.html", frmes=3), "a film as 'html' has no option 'frmes'"),
+        (lambda: run.animate("a.html", frmes=3), "a film as html has no option 'frmes'"),
         (lambda: lv.simulate(), "missing a required argument: 'model'"),
         (lambda: lv.scenario.load(3), "the path of a scenario must be the name of a file, got 3"),
     ):

@@ -48,7 +48,7 @@ def run(system=None, **changes):
         (dict(every=0), "every must be a whole number of at least 1"),
         (dict(every=1.5), "every must be a whole number"),
         (dict(tier="fusd"), "did you mean 'fused'?"),
-        (dict(redundant="keep"), "redundant must be 'error' or 'remove' or 'auto'"),
+        (dict(redundant="keep"), "redundant must be 'error', 'remove' or 'auto'"),
         (dict(parameters=dict(mass=2)), "unknown parameter 'mass'"),
         (dict(parameters=dict(m=[1, 2])), "parameter 'm' must have shape ()"),
         (dict(parameters=dict(m="heavy")), "parameter 'm' must be a number"),

@@ -135,6 +135,8 @@ def test_the_gallery_moves(page, lab):
     pictures = page.evaluate(
         "gallery.moving.map(f => [0, 0.3].map(part => { f.draw(part); return f.canvas.toDataURL(); }))"
     )
-    assert len(pictures) == len(lv.problems.all()) and all(one != other for one, other in pictures)
+    names = [entry.name for entry in lv.problems.all()]
+    still = {name for name, (one, other) in zip(names, pictures, strict=True) if one == other}
+    assert still <= {"joint-shafts"}  # round shafts that turn look the same
     page.click('[data-problem="kepler"]')
     wait(page, problem="kepler")
