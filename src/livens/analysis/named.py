@@ -115,10 +115,19 @@ def at_nodes(result: Result, lam: np.ndarray) -> np.ndarray:
     return _spread(result, found)
 
 
+def _known_system(result: Result) -> System | None:
+    """The system of a run, if it is one and the file holds it."""
+    try:
+        system = result.system
+    except InputError:
+        return None
+    return system if isinstance(system, System) else None
+
+
 def _consistent(result: Result) -> np.ndarray | None:
     """Multipliers that belong to the accelerations of the last row."""
-    system = result.system
-    if not isinstance(system, System) or not system.m:
+    system = _known_system(result)
+    if system is None or not system.m or system.large:  # a matrix of all bodies would be too large
         return None
     matrix, right = dynamics(system).acceleration_system
     both = dynamics(system).evaluator(ca.horzcat(ca.densify(matrix), ca.densify(right)))
@@ -133,8 +142,8 @@ def _consistent(result: Result) -> np.ndarray | None:
 
 def _spread(result: Result, lam: np.ndarray) -> np.ndarray:
     """The same forces on all bodies by multipliers of least norm, if some constraints follow from others."""
-    system = result.system
-    if not result.facts.dropped or not isinstance(system, System) or not system.frames:
+    system = _known_system(result)
+    if not result.facts.dropped or system is None or not system.frames:
         return lam
     motion, d = Motion(system), dynamics(system)
     between = list(motion.constraints)

@@ -96,7 +96,7 @@ def test_show(tmp_path):
     assert "Runge-Kutta methods\n            lobatto-iiic-2" in done.stdout
     drawn = livens("show", "double-four-bar", "--picture", cwd=tmp_path).stdout
     assert drawn.endswith(done.stdout) and "\u28c0\u28c0\u28c0" in drawn.splitlines()[0]
-    assert livens("show", "rlc-circuit", "--picture", cwd=tmp_path).stdout.startswith("rlc-circuit\n")
+    assert "\u28c0" in livens("show", "rlc-circuit", "--picture", cwd=tmp_path).stdout
     assert livens("show", "gauss-2", cwd=tmp_path).stdout.startswith("gauss-2\n")
     done = livens("show", "double-four-bat", cwd=tmp_path)
     assert done.returncode == 2 and "did you mean 'double-four-bar'?" in done.stderr

@@ -21,4 +21,4 @@ def test_examples_run(name, tmp_path, monkeypatch):
     elif name == "large.md":
         assert len(names["net"].groups) == 3 and names["few"].stored == ("t", "q") and Path("chain.h5").exists()
     else:
-        assert round(names["g"], 6) == 9.5
+        assert names["many"].values.shape == (3,) and names["many"].values.argmin() == 1  # the data belong to g = 9.5

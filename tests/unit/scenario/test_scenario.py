@@ -181,7 +181,8 @@ def shown_scenarios():
 
 
 def test_the_scenarios_of_the_documentation_run():
-    system, problem, changed_model = shown_scenarios()
+    system, problem, changed_model, *mechanisms = shown_scenarios()
+    assert all(lv.scenario.parse(text).run().status == "complete" for text in mechanisms)
     result = lv.scenario.parse(system).run()
     assert result.status == "complete" and result.summary.max_constraint < 1e-13
     assert np.abs(result.observe("energy_balance_defect")).max() < 1e-12

@@ -99,7 +99,8 @@ def test_a_sketch_is_the_pose():
     text = dots(problem.system.scene, problem.q0, columns=40, rows=14)
     assert max(map(len, text.splitlines())) <= 40 and len(text.splitlines()) <= 14
     assert text.splitlines()[0].count("\u28c0") > 30  # the upper bars are one long line
-    assert svg(lv.problems.load("rlc-circuit").system.scene, np.zeros(3)) == ""
+    bare = lv.FirstOrder("x", rhs=lambda x: [-x[0]])
+    assert svg(bare.scene, np.zeros(1)) == "" and svg(lv.problems.load("rlc-circuit").system.scene, np.zeros(3))
 
 
 def test_progress_bars_are_for_terminals_and_notebooks(monkeypatch):
