@@ -31,3 +31,8 @@ def jit(function: F) -> F:
         except (RuntimeError, OSError, KeyError):
             pass
     return nb.njit(**_HOW)(function)
+
+
+def ready(function: Callable[..., Any]) -> bool:
+    """Whether a function has been called: the first call compiles it, or reads what is kept of it."""
+    return bool(getattr(function, "signatures", ()))

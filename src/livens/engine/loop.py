@@ -8,7 +8,7 @@ import numpy as np
 
 from livens.engine.jit import jit
 from livens.engine.newton import DONE, MOST_ITERATIONS, PAST, REACHED, Kernels, Workspace, call, solve_step
-from livens.engine.step_size import Control, controlled_step
+from livens.engine.step_size import Control, controlled_step, flow
 
 #: The round-off bounds are computed anew after this many steps, and whenever a residual does not reach them.
 REFRESH = 64
@@ -100,6 +100,11 @@ def advance(
         if final:
             return REACHED, s + 1
     return DONE, steps
+
+
+def compile(kernels: Kernels, control: Control, w: Workspace) -> None:
+    """Call the loop without taking a step."""
+    advance(kernels, Policy(False, 1.0, 0.0, 0, -1, np.inf, np.inf, True), control, flow(1.0), w, 0, 0, 0)
 
 
 @jit

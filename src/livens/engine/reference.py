@@ -158,6 +158,9 @@ class ReferenceStepper:
         self._buffers = Buffers(k, equations.kind_sizes)
         self._solver = ReferenceSolver(equations)
 
+    def compile(self, carry: Carry) -> None:
+        """Its loop is Python's."""
+
     def release(self) -> None:
         self._buffers.release()
 

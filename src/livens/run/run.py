@@ -9,10 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from livens.engine import loop
 from livens.engine.compiled import CompiledStep
+from livens.engine.jit import ready
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.steps import Carry, Stepper, Steps, Trouble, step_constants
 from livens.errors import InputError, IntegrationError, Interrupted, WriteError
+from livens.expressions.stages import stage
 from livens.models.model import InitialState
 from livens.results.checkpoint import Checkpoint
 from livens.results.record import Facts, Occurrence, Record, Statistics
@@ -443,7 +446,11 @@ def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
                 f"the first step cannot be solved: {error}; {open_}. "
                 "If this is a singular position, start a little beside it"
             ) from None
-    return compiled.stepper(plan.tier, plan.k, order, control)
+    found = compiled.stepper(plan.tier, plan.k, order, control)
+    if plan.tier == "fused" and not ready(loop.advance):
+        stage("compiling the loop, once per machine")
+        found.compile(carry)
+    return found
 
 
 def _undetermined(e: FlatEquations, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> str:
