@@ -113,6 +113,7 @@ def test_a_slider_runs_at_once(page):
     page.locator('[aria-label="g (slider)"]').dispatch_event("change")
     page.locator("#python", has_text="g=").wait_for(state="attached")
     wait(page, done="true")
+    assert "g=" in page.text_content("#python")
 
 
 def test_a_file_of_the_folder(page):
