@@ -111,6 +111,16 @@ def test_wrong_multipliers_are_seen():
     assert run.accuracy().verdict == NOT_RESOLVED
 
 
+def test_nothing_is_known_of_a_run_that_events_have_acted_on():
+    """A ball that bounces: companions would fall through the floor."""
+    ball = lv.System("z", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[0])
+    floor = lv.Event(lambda q: q[0], name="floor", direction=-1, action=lambda v: {"v": -0.8 * v})
+    run = lv.simulate(ball, [1.0], [0.0], h=0.01, t_end=1.0, events=[floor])
+    assert run.events and run.accuracy().verdict == UNKNOWN and "acted" in str(run.accuracy())
+    before = lv.simulate(ball, [1.0], [0.0], h=0.01, t_end=0.4, events=[floor])
+    assert not before.events and before.accuracy().verdict in (*GOOD, ROUND_OFF)
+
+
 def test_algebraic_variables_by_their_defect():
     """x' = y with 0 = y + x - sin t: y is as right as the equations are fulfilled."""
     model = lv.FirstOrder("x", rhs=lambda y: [y[0]], algebraic="y", constraints=lambda x, y, t: [y[0] + x[0] - t**2])

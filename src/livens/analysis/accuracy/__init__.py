@@ -77,8 +77,11 @@ def accuracy(
     - Else the same for a part of the run at its start, extrapolated to its end: "at most about".
 
     A `scheme` or a `scaling` of your own that cannot be found by name is to be given as to `livens.simulate`. Events
-    are left out: companions go to the last row of the run.
+    are left out: companions go to the last row of the run. Of a run that events have acted on, nothing is known.
     """
+    if any(event.get("changes") for event in run.record.events):
+        words = "events have acted on the run, which companions do not know of; compare with a run of half the step"
+        return Estimate(UNKNOWN, notes=[words])
     began = time.perf_counter()
     try:
         chosen = _scheme(run, scheme, scaling)
