@@ -88,6 +88,29 @@ def test_a_wrong_value_gets_its_sentence(page):
     page.locator("#sentence", has_text="option 'm' must be a number").wait_for()
 
 
+def test_what_is_written_while_a_problem_comes_is_not_lost(page):
+    """Boxes cannot be filled in before they are there, and an answer that comes late does not replace a later one."""
+    held = []
+
+    def late(route):
+        if "simple-pendulum" in route.request.url:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/api/problems/*", late)
+    page.select_option("#problem", "simple-pendulum")
+    page.wait_for_function("document.getElementById('numbers').inert && document.getElementById('run').disabled")
+    choose(page, "kepler")
+    assert not page.evaluate("document.getElementById('numbers').inert || document.getElementById('run').disabled")
+    page.fill('[aria-label="h"]', "0.125")
+    with page.expect_response("**/api/problems/simple-pendulum"):
+        held[0].continue_()
+    page.evaluate("new Promise(requestAnimationFrame)")
+    assert page.input_value('[aria-label="h"]') == "0.125"
+    assert page.get_attribute("html", "data-problem") == "kepler"
+
+
 def test_two_schemes_side_by_side(page):
     """Explicit Euler gains energy; livens-em does not."""
     choose(page, "nonlinear-pendulum")

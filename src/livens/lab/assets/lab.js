@@ -3,7 +3,8 @@
 (function () {
   const element = (id) => document.getElementById(id);
   const query = new URLSearchParams(location.search);
-  let problem = null, job = null, busy = false, once = false;
+  let problem = null, job = null, once = false;
+  let opening = 0, asking = 0; // answers may come in another order than they were asked for: the last one counts
   const fields = new Map(); // the boxes that numbers are written in, by name; of lists, all of them
 
   async function ask(path, options) {
@@ -44,8 +45,8 @@
   // What is in a box: a number where it is one, else what was written, about which the server has a sentence.
   function written(box) { const text = box.value.trim(); return text !== "" && Number.isFinite(+text) ? +text : text; }
 
-  async function choose(name) {
-    problem = await ask("/api/problems/" + encodeURIComponent(name));
+  function show(name, found) {
+    problem = found;
     element("problem").value = name;
     element("summary").textContent = problem.summary + " (" + problem.source + ")";
     const groups = (first) => Object.entries(problem.schemes).map(([group, names]) => {
@@ -76,18 +77,29 @@
       fields.set("option " + each.name, { list: each.list, boxes });
     }
     element("options").replaceChildren(...own);
-    document.documentElement.dataset.problem = name;
+  }
+  function showFile() {
+    problem = null; fields.clear();
+    for (const id of ["scheme", "other", "numbers", "options"]) element(id).replaceChildren();
+    element("summary").textContent = "a file of the folder the lab was started in";
+  }
+  // Until the answer is here nothing can be filled in or run: it would be lost.
+  function hold(held) {
+    for (const id of ["scheme", "other", "numbers", "options"]) element(id).inert = held;
+    element("run").disabled = held;
   }
   async function open(name) {
+    const mine = ++opening;
     say("");
+    document.documentElement.dataset.problem = "";
+    hold(true);
     try {
-      if (name.startsWith("file:")) {
-        problem = null; fields.clear();
-        for (const id of ["scheme", "other", "numbers", "options"]) element(id).replaceChildren();
-        element("summary").textContent = "a file of the folder the lab was started in";
-        document.documentElement.dataset.problem = name;
-      } else await choose(name);
-    } catch (error) { say(error.message); }
+      const found = name.startsWith("file:") ? null : await ask("/api/problems/" + encodeURIComponent(name));
+      if (mine !== opening) return;
+      if (found) show(name, found); else showFile();
+      document.documentElement.dataset.problem = name;
+    } catch (error) { if (mine === opening) say(error.message); }
+    if (mine === opening) hold(false);
   }
 
   // -- running -----------------------------------------------------------------------------------------------------------
@@ -105,12 +117,18 @@
     };
   }
   async function run() {
+    const mine = ++asking;
     say("");
     once = true;
     document.documentElement.dataset.done = "false";
     try {
-      job = await ask("/api/runs", { method: "POST", body: JSON.stringify(wanted()), headers: { "content-type": "application/json" } });
-    } catch (error) { say(error.message); document.documentElement.dataset.done = "refused"; return; }
+      const found = await ask("/api/runs", { method: "POST", body: JSON.stringify(wanted()), headers: { "content-type": "application/json" } });
+      if (mine !== asking) return;
+      job = found;
+    } catch (error) {
+      if (mine === asking) { say(error.message); document.documentElement.dataset.done = "refused"; }
+      return;
+    }
     element("reports").replaceChildren();
     element("open").hidden = true;
     element("stop").hidden = false;
