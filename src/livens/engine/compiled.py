@@ -6,14 +6,10 @@ import collections
 import functools
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from livens.engine.assembled.assembly import Assembly, Bench
-from livens.engine.assembled.elimination import Elimination
-from livens.engine.assembled.stepper import AssembledStepper
-from livens.engine.assembled.trial import planned
 from livens.engine.correction import first_kernel
 from livens.engine.explicit import ExplicitStepper
 from livens.engine.factors import Order
@@ -42,6 +38,10 @@ from livens.models.model import Model
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.step import Estimated, FlatEquations
+
+if TYPE_CHECKING:  # the assembled tier brings SciPy's sparse matrices, and most models are small
+    from livens.engine.assembled.assembly import Assembly
+    from livens.engine.assembled.elimination import Elimination
 
 T = TypeVar("T")
 
@@ -98,12 +98,16 @@ class CompiledStep:
     @functools.cached_property
     def assembly(self) -> Assembly:
         """The kernels of all pieces."""
+        from livens.engine.assembled.assembly import Assembly
+
         assert self.pieces is not None
         return Assembly(self.pieces)
 
     @functools.cached_property
     def elimination(self) -> Elimination | None:
         """The order of elimination; None if there is no good one, and SuperLU has to do."""
+        from livens.engine.assembled.trial import planned
+
         assembly = self.assembly
         stage("ordering their elimination")
         return planned(assembly, self.model.parameter_vector())
@@ -165,6 +169,8 @@ class CompiledStep:
     def first_guess(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
         """The unknowns to start the first step from."""
         if tier == "assembled":
+            from livens.engine.assembled.assembly import Bench
+
             bench, assembly = Bench(self.assembly, c[2:]), self.assembly
             memory = np.zeros(assembly.pieces.memory.size)
             return assembly.pieces.guess(z, c, lambda x: bench.residual(x, z, memory, c))
@@ -208,6 +214,8 @@ class CompiledStep:
     def stepper(self, tier: str, k: np.ndarray, order: Order | None = None, control: Control | None = None) -> Stepper:
         """A tier for one run with the parameters k."""
         if tier == "assembled":
+            from livens.engine.assembled.stepper import AssembledStepper
+
             return AssembledStepper(self, k, control)
         if tier == "reference":
             return ReferenceStepper(self.flat, k)

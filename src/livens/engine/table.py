@@ -43,4 +43,5 @@ class Table:
 
     def fold(self, t: np.ndarray, Z: np.ndarray, k: np.ndarray, *so_far: Any) -> None:
         """Take the rows of these states into account, without a table of them; see `livens.engine.fold.fold_states`."""
-        fold_states(self._code.address, t, np.ascontiguousarray(Z), step_constants(0.0, 0.0, k), *so_far)
+        rows = Z if Z.flags.c_contiguous else np.ascontiguousarray(Z)
+        fold_states(self._code.address, t, rows, step_constants(0.0, 0.0, k), *so_far)

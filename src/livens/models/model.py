@@ -20,7 +20,7 @@ from livens.models import html
 from livens.models.scene import Look, Scene, scene_of
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class InitialState:
     """Where a run starts: the parts of the state by name, consistent and complete."""
 

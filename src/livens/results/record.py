@@ -107,5 +107,6 @@ class Occurrence:
 Facts.parameters = _WhenAsked("parameters")  # type: ignore[assignment]
 Facts.made = _WhenAsked("made")  # type: ignore[assignment]
 Facts.scene = _WhenAsked("scene")  # type: ignore[assignment]
+Record.facts = _WhenAsked("facts")  # type: ignore[assignment]
 Record.summary = _WhenAsked("summary")  # type: ignore[assignment]
 Record.checkpoint = _WhenAsked("checkpoint")  # type: ignore[assignment]

@@ -121,10 +121,14 @@ class Result:
         #: The scheme as the run was given it; a file only has its name, by which a user's own may not be found.
         self._scheme: Scheme | None = None
         self.record, self.path = record, path
-        self.facts: Facts = record.facts
         self.statistics: Statistics = record.statistics
         self.status: str = record.status
         self.message: str = record.message
+
+    @property
+    def facts(self) -> Facts:
+        """How the run was made."""
+        return self.record.facts
 
     @property
     def summary(self) -> Summary:

@@ -145,7 +145,7 @@ class Extremes:
 
     @property
     def _start_energy(self) -> float:
-        return float(self._first[0]) if self._first is not None else 0.0
+        return 0.0 if self._first is None else self._first.item(0)
 
     def exploded(self) -> str:
         """In words by how much the energy has grown, if no motion grows like that; else nothing.
@@ -169,9 +169,8 @@ class Extremes:
     def summary_later(self) -> Callable[[], Summary]:
         """The same, put into words when somebody asks."""
         self._catch_up()
-        start, trusted, largest = self._start_energy, float(self._trusted[0]), self._largest.copy()
-        energy, momenta = self._of.energy, self._of.momenta
-        return lambda: summary_of(energy, momenta, energy_scale(start, trusted, float(largest[2])) or 1.0, largest)
+        energy, momenta, start = self._of.energy, self._of.momenta, self._start_energy
+        return functools.partial(_summary, energy, momenta, start, self._trusted.item(0), self._largest.copy())
 
     def state(self) -> dict[str, Any]:
         self._catch_up()
@@ -185,6 +184,10 @@ class Extremes:
         self._largest = np.array(stored["largest"])
         # files of older versions do not tell these apart
         self._trusted = np.array([float(stored.get("trusted", self._largest[2]))])
+
+
+def _summary(energy: str, momenta: tuple[str, ...], start: float, trusted: float, largest: np.ndarray) -> Summary:
+    return summary_of(energy, momenta, energy_scale(start, trusted, float(largest[2])) or 1.0, largest)
 
 
 def summary_of(energy: str, momenta: Sequence[str], scale: float, largest: np.ndarray) -> Summary:

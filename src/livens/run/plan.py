@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +17,10 @@ from livens.expressions.numbers import number, one_of, positive
 from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.models.system import System
+from livens.results.provenance import provenance
 from livens.results.record import Facts
 from livens.run.control import StepControl
 from livens.schemes.base import Scheme
-
-T = TypeVar("T")
 
 TIERS = ("auto", "fused", "assembled", "reference")
 #: Steps with more unknowns than this are assembled, element type by element type: one straight line of native code for
@@ -138,13 +137,12 @@ class Plan:
         """The same from another start and with other parameters: all else has been checked, and is only copied."""
         if parameters is not None and not isinstance(parameters, Mapping):
             raise InputError(f"parameters must map names to values, got {parameters!r}")
-        usual = {} if self.problem is None else self.problem.start_values
-        kept = {} if self.problem is None else self.problem.parameters
+        given = {name: value for name, value in start.items() if value is not None}
+        changes = {} if parameters is None else dict(parameters)
+        if self.problem is not None:
+            given, changes = {**self.problem.start_values, **given}, {**self.problem.parameters, **changes}
         new = object.__new__(Plan)
-        new.__dict__.update(self.__dict__)
-        new.__dict__["start"] = {**usual, **{name: value for name, value in start.items() if value is not None}}
-        new.__dict__["parameters"] = {**kept, **(parameters or {})}
-        new.__dict__.pop("k", None)
+        new.__dict__.update(self.__dict__, start=given, parameters=changes, k=self.model.parameter_vector(changes))
         return new
 
     # -- what follows from it -----------------------------------------------------------------------------------------
@@ -190,31 +188,30 @@ class Plan:
         return tuple(name for name in available if name == "t" or name in names)
 
     @functools.cached_property
-    def _shared(self) -> dict[tuple[str, str], Any]:
-        """What is the same for all plans that follow from this one by `again`, by what it is and for which step."""
-        return {}
+    def shared(self) -> dict[str, Any]:
+        """What is the same for all plans that follow from this one by `again`, by name.
 
-    def made_once(self, what: str, compiled: CompiledStep, make: Callable[[Plan, CompiledStep], T]) -> T:
-        """What is made from the plan and its compiled step, but not from where it starts nor from its parameters.
-
-        Results know their plans: what is made must not hold the compiled step, whose code would never be freed.
+        Results know their plans: what is kept here must not hold the compiled step, whose code would never be freed.
         """
-        key, known = (what, compiled.fingerprint), self._shared
-        if key not in known:
-            known[key] = make(self, compiled)
-        found: T = known[key]
-        return found
+        return {}
 
     # -- as a file says it --------------------------------------------------------------------------------------------
     def facts(self, compiled: CompiledStep) -> Facts:
         """What a result file keeps of the plan, with what it was compiled to."""
-        model, known = self.model, self.made_once("facts", compiled, Plan._facts)
-        facts: Facts = object.__new__(Facts)
+        key = compiled.fingerprint
+        if key not in self.shared:
+            self.shared[key] = self._facts(compiled)
+        return self.facts_like(self.shared[key])
+
+    def facts_like(self, known: Facts) -> Facts:
+        """The same of a plan that differs only in where it starts and in parameters."""
+        model, facts = self.model, object.__new__(Facts)
         # what takes longer than a short run is found out when somebody asks
         facts.__dict__.update(
             known.__dict__,
             parameters=lambda: model.parameter_values(self.parameters, self.k),
             scene=lambda: model.scene_with(self.k).plain(),
+            made=lambda: provenance(self),
         )
         return facts
 

@@ -14,9 +14,6 @@ from livens.expressions.numbers import number, path_of
 from livens.models.model import InitialState, Model
 from livens.models.problem import Problem
 from livens.results.checkpoint import Checkpoint
-from livens.results.hdf5_reader import load
-from livens.results.hdf5_writer import RunFile
-from livens.results.provenance import provenance
 from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.control import StepControl
@@ -25,7 +22,7 @@ from livens.run.first_step import first_step
 from livens.run.plan import Plan
 from livens.run.progress import preparing
 from livens.run.run import Onlooker, Run
-from livens.run.short import ShortRun
+from livens.run.short import remember, run_again
 from livens.schemes.base import Scheme
 
 #: Where the number of steps is not known beforehand, room is made for this many rows at first.
@@ -139,22 +136,21 @@ def execute(
     Short runs are taken in one go, see `livens.run.short`, unless they must not be.
     """
     begun = time.perf_counter() if begun is None else begun
+    may_be_short = may_be_short and out is None and onlooker is None and not events
+    if may_be_short:
+        found = run_again(plan, begun, lambda: _checkpoint(plan))
+        if found is not None:
+            return found
     with preparing(plan.title, progress):
         compiled, initial = compile_and_start(plan)
         if plan.automatic:
             plan = dataclasses.replace(plan, h=first_step(plan, compiled, initial))
         facts = plan.facts(compiled)
         facts.events = names_of(events)
-        facts.made = lambda: provenance(plan)  # type: ignore[assignment]  # it takes longer than a short run
-        if may_be_short and out is None and onlooker is None and not events:
-            short = plan.made_once("short", compiled, ShortRun.of)
-            if short is not None:
-                compile_s = time.perf_counter() - begun
-                found = short.run(plan, compiled, facts, initial, lambda: _checkpoint(plan), compile_s)
-                if found is not None:
-                    return found
         file, rows = None, plan.rows or _ROWS
         if out is not None:
+            from livens.results.hdf5_writer import RunFile  # HDF5 takes long to import, and most runs need no file
+
             file = RunFile.create(path_of("out", out), facts, rows=rows, force=force)
         recorder = Recorder(facts, compiled.layout, file, expected=rows)
         try:
@@ -172,7 +168,10 @@ def execute(
             recorder.discard()
             raise
     run.statistics.compile_s = time.perf_counter() - begun
-    return run.go()
+    result = run.go()
+    if may_be_short:
+        remember(plan, compiled)
+    return result
 
 
 def _checkpoint(plan: Plan) -> Checkpoint:
@@ -199,6 +198,8 @@ def resume(
     a file, only the names of the events: those the run looks for have to be given again as `events`, and more may be
     added; with ``events=()`` nothing is looked for any more.
     """
+    from livens.results.hdf5_reader import load
+
     begun = time.perf_counter()
     path = path_of("the path of a run", path)
     earlier = load(path, system=system)
@@ -220,6 +221,8 @@ def resume(
 
 def _taken_up(path: Any, plan: Plan, earlier: Result, events: Sequence[Event] | None, progress: bool | None) -> Run:
     """The run of a file, ready to go on."""
+    from livens.results.hdf5_writer import RunFile
+
     facts = earlier.facts
     compiled = compiled_step(plan.model, plan.scheme, facts.dropped)
     if not compiled.solves(facts.model):
