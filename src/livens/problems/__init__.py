@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.util
+import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -63,11 +64,18 @@ def _discover() -> None:
 
 
 def _found_alone(name: str) -> bool:
-    """Whether the problem is in the file of its name: then no other has to be read."""
-    module = name.replace("-", "_")
-    if module.isidentifier() and importlib.util.find_spec(f"{__name__}.{module}") is not None:
-        importlib.import_module(f"{__name__}.{module}")
+    """Whether the problem is in a file that has its name, or else mentions it: then no other has to be imported."""
+    for path in _files():
+        if name not in _entries and path.stem == name.replace("-", "_"):
+            importlib.import_module(f"{__name__}.{path.stem}")
+    for path in _files():
+        if name not in _entries and f'"{name}"' in path.read_text(encoding="utf-8"):
+            importlib.import_module(f"{__name__}.{path.stem}")
     return name in _entries
+
+
+def _files() -> list[Path]:
+    return sorted(path for folder in __path__ for path in Path(folder).glob("[a-z]*.py"))
 
 
 def _registry() -> dict[str, Entry]:

@@ -42,7 +42,8 @@ def remember(plan: Plan, compiled: CompiledStep) -> None:
 def _nothing_on_the_way(plan: Plan, compiled: CompiledStep) -> bool:
     if plan.tier != "fused" or not plan.equal_steps or not compiled.flat.size or compiled.dropped:
         return False
-    if compiled.model.guards or getattr(plan.model, "controllers", ()):
+    controllers = getattr(plan.model, "controllers", ())
+    if compiled.model.guards or controllers:
         return False
     steps, rest = whole_steps(plan.h, plan.t0, plan.t_end)
     most = chunk_of(plan.tier, compiled.layout.size + compiled.flat.size)
