@@ -127,8 +127,8 @@ def acceleration(model, data, qpos, qvel, held):
     return np.linalg.solve(matrix, np.concatenate([f, right]))[: model.nv]
 
 
-def motion(name, qvel, times, held):
-    """Positions of joints with one coordinate, and centres of bodies, at some times, from the reference pose."""
+def motion(name, qvel, times, held, qpos=None):
+    """Coordinates of joints, and centres of bodies, at some times, by default from the reference pose."""
     import mujoco
     from scipy.integrate import solve_ivp
 
@@ -148,11 +148,11 @@ def motion(name, qvel, times, held):
                     moved[at : at + 3] = v[dof : dof + 3]
                     at, dof = at + 3, dof + 3
                 turn = np.zeros(4)
-                mujoco.mju_derivQuat(turn, qpos[at : at + 4], v[dof : dof + 3])
-                moved[at : at + 4] = turn
+                mujoco.mju_mulQuat(turn, qpos[at : at + 4], np.append(0.0, v[dof : dof + 3]))  # in the body's axes
+                moved[at : at + 4] = turn / 2
         return np.concatenate([moved, acceleration(model, data, qpos, v, held)])
 
-    begin = np.concatenate([model.qpos0, qvel])
+    begin = np.concatenate([model.qpos0 if qpos is None else qpos, qvel])
     found = solve_ivp(rate, (0, times[-1]), begin, "DOP853", t_eval=times, rtol=1e-12, atol=1e-12)
     rows = []
     for y in found.y.T:
@@ -210,10 +210,11 @@ def main():
     write_meshes()
     found = {"origin": f"MuJoCo {mujoco.__version__}, by make_references.py"}
     found |= {name: reference(name) for name in FILES}
-    times = [0.0, 0.25, 0.5]
+    times = [0.0, 0.125, 0.25]
     found["arm.urdf"]["motion"] = motion("arm.urdf", np.array([1.0, -0.5, 2.0, 1.5]), times, held=False)
-    found["walker.xml"]["motion"] = motion(
-        "walker.xml", np.array([0.3, 0, 0.5, 1, -0.5, 0.2, 0.5, -1, 0.4, 0.6, -0.3, 0.1]), times, held=False
+    found["walker.xml"]["motion"] = motion("walker.xml", np.zeros(12), times, held=False)
+    found["gripper.urdf"]["motion"] = motion(  # the wheel starts where it belongs
+        "gripper.urdf", np.array([0.5, 1, 0.1, 0.1, -2]), times, held=True, qpos=np.array([0, 0, 0, 0, 0.4])
     )
     found["four_bar.xml"]["motion"] = motion("four_bar.xml", four_bar_start(), times, held=True)
     (FOLDER / "references.json").write_text(json.dumps(plain(found)), encoding="utf-8")

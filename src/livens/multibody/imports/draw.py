@@ -78,6 +78,7 @@ class Drawer:
             gains = dict(stiffness=servo.stiffness, damping=servo.damping, angle=servo.target)
             self.mb.pd(joint, name=self._name(servo.name, "actuator"), **gains)
         self._ground()
+        self._start()
         if self.slack:
             robot.notes.append(
                 f"ends of the ways of joints do not act, as the file does not say how stiff they are ({_few(self.slack)}): "
@@ -283,6 +284,15 @@ class Drawer:
         joint = Joint(name, what, SPACE[what], first, virtual, (where, where), _orthonormal(axes))
         joint.first, joint.second = (self.groups[end].part or self.mb.ground for end in (closure.first, closure.second))
         self.mb.connections[name] = joint
+
+    def _start(self) -> None:
+        """Bodies are drawn where couplings want them; angles and ways are zero where the file has them zero."""
+        started = self.robot.started()
+        for group in dict.fromkeys(self.groups.values()):
+            if group.root is not None and group.part is not None and not group.waiting:
+                part, name = group.part, group.root.name
+                move = started[name] @ self.poses[name].inverse
+                part.position, part.rotation = move.point(part.position), _orthonormal(move.rotation @ part.rotation)
 
     def _name(self, wanted: str, kind: str) -> str:
         """A name that nothing else has, without dots; if it is another than in the file, that is said."""

@@ -54,6 +54,7 @@ class _Beside:
                 raise node.error(f"an equality of the kind '{node.tag}' is not taken over")
             list(section.all(node.tag))
             if node.choice("active", "true", ("true", "false")) == "false":
+                node.document.known(node)
                 self.robot.notes.append(f"the equality '{name}' is not active and left out")
             elif node.tag == "joint":
                 self._relation(name, node)
@@ -181,9 +182,4 @@ class _Beside:
                 if node.numbers(word, None, np.zeros(1)).any():
                     raise node.error(f"a tendon with {word} is not taken over: see mb.cable and mb.couple")
             self.robot.notes.append(f"the tendon '{node.name}' does nothing by itself and is left out")
-            for child in node.children:
-                list(node.all(child.tag))
-                for word in child.attributes:
-                    child.get(word)
-            for word in ("name", "width", "rgba", "material", "springlength", "group", "class"):
-                node.get(word)
+            node.document.known(node)

@@ -13,6 +13,7 @@ import numpy as np
 
 from livens.models.shapes import Shape
 from livens.multibody.imports.mass import Mass
+from livens.multibody.imports.turns import about
 from livens.multibody.imports.xml import Node
 
 
@@ -62,6 +63,15 @@ class Freedom:
     def acts(self) -> bool:
         """Whether anything acts along it."""
         return any((self.stiffness, self.damping, self.armature, self.friction))
+
+    def moved(self, value: float) -> Pose:
+        """Where the frame of its link goes if it has this value."""
+        if self.kind == "slide":
+            return Pose(value * self.axis)
+        if self.kind != "hinge":
+            return Pose()
+        R = about(self.axis, value)
+        return Pose(self.at - R @ self.at, R)
 
     def in_space(self, pose: Pose) -> Freedom:
         """The same with axis and point in space, of a link at this pose."""
@@ -142,6 +152,26 @@ class Robot:
         found: dict[str | None, Pose] = {None: Pose()}
         for link in self.links.values():
             found[link.name] = found[link.parent] @ link.pose
+        return found
+
+    def started(self) -> dict[str | None, Pose]:
+        """Where all links are if everything is as drawn, and what follows or is held is where it belongs."""
+        follows = {relation.follower: relation for relation in self.relations}
+
+        def value(name: str, seen: tuple[str, ...] = ()) -> float:
+            relation = follows.get(name)
+            if relation is None:
+                return 0.0
+            if name in seen:
+                raise relation.node.error(f"'{name}' follows itself")
+            return relation.offset + (relation.ratio * value(relation.leader, (*seen, name)) if relation.leader else 0.0)
+
+        found: dict[str | None, Pose] = {None: Pose()}
+        for link in self.links.values():
+            here = found[link.parent] @ link.pose
+            for freedom in link.freedoms:
+                here = here @ freedom.moved(value(freedom.name))
+            found[link.name] = here
         return found
 
     def freedoms(self) -> Iterator[Freedom]:

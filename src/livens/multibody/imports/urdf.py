@@ -80,9 +80,13 @@ class _Reader:
             found.mass = _mass(inertial)
         for look in node.all("visual"):
             found.shapes += self._look(look)
-        self.collisions += len(list(node.all("collision")))
-        if not found.shapes:
-            for look in node.all("collision"):
+        collisions = list(node.all("collision"))
+        self.collisions += len(collisions)
+        drawn = bool(found.shapes)
+        for look in collisions:
+            if drawn:
+                look.document.known(look)
+            else:
                 found.shapes += self._look(look)
         if joint is not None:
             found.parent = joint.must("parent").text("link")

@@ -144,13 +144,18 @@ class Document:
     root: Node = field(init=False)
     asked: set[tuple[str, str]] = field(default_factory=set)
 
+    def known(self, node: Node) -> None:
+        """All of a node is known, and needs no word."""
+        self.asked |= {(one.tag, f"@{name}") for one in node.walk() for name in one.attributes}
+        self.asked |= {(one.tag, child.tag) for one in node.walk() for child in one.children}
+
     def unread(self) -> Counter[tuple[str, str]]:
         """What is in the file and was never asked for, as in `asked`, and how often."""
         found: Counter[tuple[str, str]] = Counter()
 
         def look(node: Node) -> None:
             for name in node.attributes:
-                if (node.tag, f"@{name}") not in self.asked:
+                if name != "name" and (node.tag, f"@{name}") not in self.asked:
                     found[node.tag, f"@{name}"] += 1
             for child in node.children:
                 if (node.tag, child.tag) in self.asked:
