@@ -11,6 +11,8 @@ from livens.models.scene import Drawn, Pose, Scene
 #: Shapes that stand for the surroundings and not for a part of what moves.
 SURROUNDINGS = ("ground", "path", "axes")
 _TURNS, _ROUND = 8, 32
+#: Of a mesh, at most this many edges are drawn.
+_EDGES = 150
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,10 @@ def extent(scene: Scene, pose: Pose) -> float:
 
 def outlines(scene: Scene, pose: Pose, row: int, size: float) -> list[Outline]:
     """All shapes in one row, in the order of the scene."""
-    return [_outline(shape, pose, row, size) for shape in scene.shapes]
+    return [_outline(scene, shape, pose, row, size) for shape in scene.shapes]
 
 
-def _outline(shape: Drawn, pose: Pose, row: int, size: float) -> Outline:
+def _outline(scene: Scene, shape: Drawn, pose: Pose, row: int, size: float) -> Outline:
     points = pose.points(shape)[row]
     frames = pose.frames(shape)
     frame = np.eye(3) if frames is None else frames[row]
@@ -56,6 +58,8 @@ def _outline(shape: Drawn, pose: Pose, row: int, size: float) -> Outline:
     elif shape.kind == "box":
         sides = [pose.size(shape, name, 0.0) for name in ("length", "width", "depth")]
         lines = [points[0] + edge @ frame.T for edge in _edges(np.array(sides))]
+    elif shape.mesh is not None:
+        lines = [points[0] + edge @ frame.T for edge in scene.meshes[shape.mesh].edges(_EDGES)]
     elif shape.kind in ("sphere", "ring"):
         radius = pose.size(shape, "radius", 0.0)
         lines = [points[0] + radius * _circle() @ frame.T] if radius else [points]

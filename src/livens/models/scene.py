@@ -18,6 +18,7 @@ from livens.errors import ModelError
 from livens.expressions.parameters import Namespace
 from livens.expressions.read import ModelFunction, Reader
 from livens.models.shapes import KINDS, Shape, sphere
+from livens.models.triangles import Triangles
 from livens.models.tape import Entry, Tape, checked, evaluated, recorded
 
 #: A scene with more shapes than this is damaged rather than large.
@@ -34,9 +35,11 @@ class Drawn:
     frame: tuple[int, ...] = ()  # nine entries, row by row, or none
     sizes: Mapping[str, int] = field(default_factory=dict)
     trace: float | None = None
+    mesh: int | None = None  # among the meshes of the scene
 
     def plain(self) -> list[Any]:
-        return [self.kind, self.name, self.points, self.frame, dict(self.sizes), self.trace]
+        found = [self.kind, self.name, self.points, self.frame, dict(self.sizes), self.trace]
+        return found if self.mesh is None else [*found, self.mesh]
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Scene:
     dimension: int = 3
     tape: tuple[Any, ...] = ()
     shapes: tuple[Drawn, ...] = ()
+    meshes: tuple[Triangles, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.shapes)
@@ -68,10 +72,12 @@ class Scene:
         """Lists, words and numbers, as JSON has them."""
         if not self.shapes:
             return {}
+        solids = {"meshes": [mesh.plain() for mesh in self.meshes]} if self.meshes else {}
         return {
             "dimension": self.dimension,
             "tape": list(self.tape),
             "shapes": [shape.plain() for shape in self.shapes],
+            **solids,
         }
 
     @classmethod
@@ -81,19 +87,22 @@ class Scene:
             return cls()
         try:
             tape = checked(plain["tape"], coordinates)
-            shapes = [_read(shape, len(tape)) for shape in plain["shapes"][:_MOST]]
-            return cls(2 if plain["dimension"] == 2 else 3, tuple(tape), tuple(shapes))
+            meshes = tuple(Triangles.from_plain(mesh) for mesh in plain.get("meshes", ()))
+            shapes = [_read(shape, len(tape), len(meshes)) for shape in plain["shapes"][:_MOST]]
+            return cls(2 if plain["dimension"] == 2 else 3, tuple(tape), tuple(shapes), meshes)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"its scene cannot be read: {error}") from None
 
 
-def _read(plain: Sequence[Any], entries: int) -> Drawn:
-    kind, name, points, frame, sizes, trace = plain
+def _read(plain: Sequence[Any], entries: int, meshes: int) -> Drawn:
+    kind, name, points, frame, sizes, trace, *solid = plain
     used = [*(i for point in points for i in point), *frame, *sizes.values()]
     if kind not in KINDS or len(frame) not in (0, 9) or any(len(point) != 3 for point in points) or not points:
         raise ValueError(f"there is no shape {kind!r} like that")
     if not all(isinstance(i, int) and 0 <= i < entries for i in used):
         raise ValueError(f"'{name}' has places that are not there")
+    if (kind == "mesh") != bool(solid) or not all(isinstance(i, int) and 0 <= i < meshes for i in solid):
+        raise ValueError(f"'{name}' has a mesh that is not there")
     return Drawn(
         kind,
         str(name),
@@ -101,6 +110,7 @@ def _read(plain: Sequence[Any], entries: int) -> Drawn:
         tuple(frame),
         {str(key): i for key, i in sizes.items()},
         None if trace is None else float(trace),
+        solid[0] if solid else None,
     )
 
 
@@ -148,6 +158,7 @@ def scene_of(coordinates: int, looks: Sequence[Look]) -> Scene:
     """The scene that some looks make up; parts that look alike, with the same parameters, are drawn once."""
     drawn: dict[Any, _Drawing] = {}
     tape, shapes, planar = Tape(), list[Drawn](), True
+    meshes: dict[int, Triangles] = {}
     for look in looks:
         key = look.function, len(look.index), _values(look.k)
         if key not in drawn:
@@ -155,9 +166,13 @@ def scene_of(coordinates: int, looks: Sequence[Look]) -> Scene:
         drawing = drawn[key]
         entries = tape.extended(drawing.tape, look.index)
         places = [entries[i] for i in drawing.places]
-        shapes += [_moved(shape, places, look.name) for shape in drawing.shapes]
+        for shape, solid in zip(drawing.shapes, drawing.solids, strict=True):
+            if solid is not None:
+                meshes.setdefault(id(solid), solid)
+            number = None if solid is None else list(meshes).index(id(solid))
+            shapes.append(_moved(shape, places, look.name, number))
         planar = planar and drawing.planar
-    return Scene(2 if planar else 3, tuple(tape.entries), _distinct(shapes))
+    return Scene(2 if planar else 3, tuple(tape.entries), _distinct(shapes), tuple(meshes.values()))
 
 
 class _Drawing:
@@ -177,6 +192,7 @@ class _Drawing:
             return len(scalars) - 1
 
         self.shapes = [_entries(shape, entry) for shape in shapes]
+        self.solids = [shape.solid for shape in shapes]
         self.tape, self.places = recorded(q, t, scalars)
 
 
@@ -189,7 +205,7 @@ def _distinct(shapes: Sequence[Drawn]) -> tuple[Drawn, ...]:
     """Each shape once: a ball that takes part in many contacts is one ball, of the size that any of them knows."""
     found: dict[Any, Drawn] = {}
     for shape in shapes:
-        key = shape.kind, shape.points, shape.frame
+        key = shape.kind, shape.points, shape.frame, shape.mesh
         if key not in found:
             found[key] = shape
         elif shape.sizes and not found[key].sizes:
@@ -225,7 +241,7 @@ def _entries(shape: Shape, entry: Any) -> Drawn:
     return Drawn(shape.kind, shape.name, tuple(points), frame, sizes, shape.trace)
 
 
-def _moved(shape: Drawn, places: Sequence[int], name: str) -> Drawn:
+def _moved(shape: Drawn, places: Sequence[int], name: str, mesh: int | None) -> Drawn:
     return Drawn(
         shape.kind,
         shape.name or name,
@@ -233,6 +249,7 @@ def _moved(shape: Drawn, places: Sequence[int], name: str) -> Drawn:
         tuple(places[i] for i in shape.frame),
         {name: places[i] for name, i in shape.sizes.items()},
         shape.trace,
+        mesh,
     )
 
 

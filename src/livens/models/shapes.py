@@ -19,7 +19,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.expressions.numbers import array
+from livens.models.triangles import Triangles, read, triangles
 
 __all__ = [
     "KINDS",
@@ -31,6 +38,7 @@ __all__ = [
     "cylinder",
     "damper",
     "ground",
+    "mesh",
     "path",
     "polygon",
     "ring",
@@ -54,6 +62,7 @@ KINDS = (
     "ground",
     "path",
     "axes",
+    "mesh",
 )
 
 
@@ -70,6 +79,7 @@ class Shape:
     sizes: dict[str, Any] = field(default_factory=dict)
     name: str = ""
     trace: float | None = None
+    solid: Triangles | None = None
 
     def placed(self, point: Callable[[Any], Any], turned: Callable[[Any], Any]) -> Shape:
         """The shape of a body, given in the body's own frame, where the body is."""
@@ -140,6 +150,39 @@ def path(points: Sequence[Any], name: str = "") -> Shape:
 def ground(at: Any, size: Any = None, frame: Any = None, name: str = "") -> Shape:
     """A support at a point; with a `size`, a floor of that extent whose second axis (in space the third) is upwards."""
     return Shape("ground", (at,), frame, _given(size=size), name)
+
+
+def mesh(
+    at: Any,
+    file: str | Path | Triangles | None = None,
+    *,
+    vertices: Any = None,
+    faces: Any = None,
+    scale: Any = 1.0,
+    frame: Any = None,
+    name: str = "",
+    trace: float | None = 0.0,
+) -> Shape:
+    """A solid of triangles from an STL or OBJ file, or from points and rows of three numbers of points.
+
+    The origin of the file is at the point `at`, its axes are those of the frame; `scale` is one factor, or three.
+
+    >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> mesh([0, 0, 0], vertices=corners, faces=[[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]).kind
+    'mesh'
+    """
+    if (file is None) == (vertices is None):
+        raise InputError("a mesh is given by a file or by vertices and faces")
+    if isinstance(file, Triangles):
+        solid = file
+    else:
+        solid = triangles("a mesh", vertices, faces) if file is None else read(Path(file))
+    factors = np.atleast_1d(array("scale", scale))
+    if factors.shape not in ((1,), (3,)) or not np.all(factors != 0):
+        raise InputError(f"the scale of a mesh is one factor or three, and none is zero, got {scale!r}")
+    solid = solid.scaled(factors)
+    whole = np.eye(3) if frame is None else frame
+    return Shape("mesh", (at,), whole, dict(reach=solid.reach), name, trace, solid)
 
 
 def axes(at: Any, frame: Any = None, size: Any = None, name: str = "") -> Shape:

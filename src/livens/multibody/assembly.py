@@ -17,6 +17,7 @@ from livens.models.frames import Frame
 from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.multibody.actuators import angular_velocity
+from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Part
 
@@ -30,9 +31,12 @@ _RATES = ("rate", "speed", "velocity", "omega")
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A joint's angle, rate, position or speed, or a body's position, velocity or omega at the start."""
+    """A joint's angle, rate, position or speed, or a body's position, velocity or omega at the start.
 
-    what: Joint | Part
+    Of a coupling it is the phase: the weighted sum of its angles and positions.
+    """
+
+    what: Joint | Part | Coupling
     quantity: str
     value: np.ndarray
     hold: bool
@@ -40,6 +44,12 @@ class Target:
     @property
     def of_rates(self) -> bool:
         return self.quantity in _RATES
+
+    @property
+    def turns(self) -> bool:
+        """Whether full turns make no difference; the last joint of a coupling has the weight one."""
+        last = self.what.members[-1][1] if isinstance(self.what, Coupling) else self.quantity
+        return last == "angle"
 
     def __str__(self) -> str:
         return f"{self.what.name}.{self.quantity}"
@@ -132,7 +142,7 @@ class Assembly:
         chosen = [target for target in self.targets if target.of_rates == rates]
         values = [target.value for target in chosen]
         held = [np.full(target.value.size, target.hold) for target in chosen]
-        angles = [np.full(target.value.size, target.quantity == "angle") for target in chosen]
+        angles = [np.full(target.value.size, target.turns) for target in chosen]
         none = np.zeros(0)
         return (
             np.concatenate(values) if values else none,
@@ -280,6 +290,8 @@ class Assembly:
 
 def _measured(target: Target, q: Any, v: Any) -> Any:
     what = target.what
+    if isinstance(what, Coupling):
+        return [sum(weight * value for value, (_, _, weight) in zip(what.values(q), what.members, strict=True))]
     if isinstance(what, Joint):
         of = {"angle": what.angle, "position": what.position}
         of_rates = {"rate": what.rate, "speed": what.speed}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
+from collections.abc import Mapping
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -11,7 +14,7 @@ import numpy as np
 
 import livens
 from livens.errors import InputError, suggestion, with_words
-from livens.expressions.numbers import array
+from livens.expressions.numbers import array, one_of, path_of, positive
 from livens.expressions.parameters import same_as
 from livens.models.element import Element
 from livens.models.problem import Problem
@@ -22,6 +25,10 @@ from livens.multibody.bodies import Body, Point, coordinates
 from livens.multibody.drawn_bodies import DrawnBodies
 from livens.multibody.drawn_forces import DrawnForces
 from livens.multibody.drawn_joints import DrawnJoints
+from livens.multibody.imports.draw import Drawer
+from livens.multibody.imports.mjcf import read_mjcf
+from livens.multibody.imports.robot import Robot
+from livens.multibody.imports.urdf import read_urdf
 from livens.multibody.joint import Joint
 from livens.multibody.mobility import Report, report
 from livens.multibody.momenta import angular_momentum, linear_momentum
@@ -48,6 +55,43 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
     >>> mb.check().mobility
     1
     """
+
+    # -- files of robots ----------------------------------------------------------------------------------------------
+    @classmethod
+    def from_urdf(
+        cls,
+        path: str | Path,
+        *,
+        base: str = "fixed",
+        packages: Mapping[str, str | Path] | None = None,
+        limit_stiffness: float | None = None,
+    ) -> Multibody:
+        """A robot from a URDF file, drawn with all joints at zero; ``<mimic>`` becomes an exact coupling.
+
+        The first link is part of the ground unless the `base` is "floating". `packages` says where those are that
+        ``package://`` names, if not above the file. Ends of the ways of joints act with a `limit_stiffness`. What is
+        not taken over is listed in ``notes``.
+        """
+        file = path_of("path", path)
+        one_of("base", base, ("fixed", "floating"))
+        return cls._drawn_from(read_urdf(file, base, _folders(packages)), limit_stiffness)
+
+    @classmethod
+    def from_mjcf(cls, path: str | Path, *, limit_stiffness: float | None = None) -> Multibody:
+        """A robot from an MJCF file (MuJoCo's), drawn at its reference pose; ``equality`` becomes exact constraints.
+
+        Ends of the ways of joints act with a `limit_stiffness`. What is not taken over is listed in ``notes``.
+        """
+        return cls._drawn_from(read_mjcf(path_of("path", path)), limit_stiffness)
+
+    @classmethod
+    def _drawn_from(cls, robot: Robot, limit_stiffness: float | None) -> Multibody:
+        stiffness = None if limit_stiffness is None else positive("limit_stiffness", limit_stiffness)
+        mb = cls(gravity=robot.gravity if robot.gravity.any() else None)
+        Drawer(mb, robot, stiffness).draw()
+        if not mb.bodies:
+            raise InputError(f"{robot.name}: nothing in it moves, so there is nothing to simulate")
+        return mb
 
     # -- start --------------------------------------------------------------------------------------------------------
     def start(self, what: Joint | Part, *, hold: bool = True, **targets: Any) -> None:
@@ -111,7 +155,7 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
 
     def check(self) -> Report:
         """Mobility, redundancy and assembly, before anything is compiled."""
-        return report(self.system, self.assembled, self.connections)
+        return dataclasses.replace(report(self.system, self.assembled, self.connections), notes=tuple(self.notes))
 
     def equilibrium(self) -> Equilibrium:
         """A position of rest, found downhill from the start; the mechanism then starts there, at rest."""
@@ -157,6 +201,14 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
 
     def __repr__(self) -> str:
         return f"<livens.Multibody: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+
+
+def _folders(packages: Any) -> dict[str, Path] | None:
+    if packages is None:
+        return None
+    if not isinstance(packages, Mapping):
+        raise InputError(f"packages must say where each package is, as {{'name': folder}}, got {packages!r}")
+    return {str(name): path_of(f"packages: {name}", folder) for name, folder in packages.items()}
 
 
 def _weight(body: Body) -> Element:

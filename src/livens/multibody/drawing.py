@@ -13,6 +13,7 @@ from livens.models.element import Element
 from livens.multibody.assembly import Target
 from livens.multibody.connection import Connection
 from livens.multibody.couplings import Coupling
+from livens.multibody.gauge import Gauge
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part, point_in_space
 from livens.multibody.sampled import Sampled
@@ -34,6 +35,10 @@ class Drawing:
         #: What holds two parts together: joints, rolling, points on curves.
         self.connections: dict[str, Connection] = {}
         self.couplings: dict[str, Coupling] = {}
+        #: Angles and ways within joints that have several freedoms.
+        self.gauges: dict[str, Gauge] = {}
+        #: What was not taken over from the file that this was read from, or differently, in sentences.
+        self.notes: list[str] = []
         self._acting: dict[str, Element] = {}
         self._targets: list[Target] = []
         self._links: list[Element] = []
@@ -44,14 +49,15 @@ class Drawing:
 
     @property
     def joints(self) -> dict[str, Joint]:
-        """The connections that are joints of the table."""
-        return {name: one for name, one in self.connections.items() if isinstance(one, Joint)}
+        """The connections that are joints of the table, and angles and ways within them that have names."""
+        own = {name: one for name, one in self.connections.items() if isinstance(one, Joint)}
+        return {**own, **self.gauges}
 
     def _new(self, name: str) -> None:
         """Names are told apart from one another; results find things by them."""
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
-        taken = (self.bodies, self.connections, self.couplings, self._acting, self._watched, self._sampled)
+        taken = (self.bodies, self.connections, self.couplings, self.gauges, self._acting, self._watched, self._sampled)
         if name == "ground" or any(name in some for some in taken):
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)
@@ -95,9 +101,12 @@ class Drawing:
             raise InputError(f"a {word} is in a joint, and {joint!r} is no joint of this mechanism")
         return f"{joint.name} {word}"
 
-    def _needs(self, name: str, joint: Any, what: str) -> None:
-        if not isinstance(joint, Joint) or self.connections.get(joint.name) is not joint:
+    def _is_joint(self, name: str, joint: Any) -> None:
+        if not isinstance(joint, Joint) or self.joints.get(joint.name) is not joint:
             raise InputError(f"{name}: {joint!r} is no joint of this mechanism")
+
+    def _needs(self, name: str, joint: Any, what: str) -> None:
+        self._is_joint(name, joint)
         if not getattr(joint.kind, what):
             verb = "turn" if what == "angle" else "slide"
             raise InputError(f"{name}: the {joint.what} joint '{joint.name}' does not {verb} about one axis")

@@ -196,8 +196,7 @@ class DrawnJoints(Drawing):
             if not isinstance(member, tuple) or len(member) != 2:
                 raise InputError(f"{name}: the members of a coupling are (joint, weight), got {member!r}")
             joint, weight = member
-            if not isinstance(joint, Joint) or self.connections.get(joint.name) is not joint:
-                raise InputError(f"{name}: {joint!r} is no joint of this mechanism")
+            self._is_joint(name, joint)
             if not (joint.kind.angle or joint.kind.slide):
                 raise InputError(f"{name}: the {joint.what} joint '{joint.name}' has no one angle or position")
             value = number(f"{name}: the weight of {joint.name}", weight)

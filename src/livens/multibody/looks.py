@@ -97,6 +97,8 @@ def joint(a: Placement, b: Placement) -> ModelFunction:
 def drawn(shape: tuple[Any, ...], dimension: int) -> list[Shape] | None:
     """A body of a drawing, in its own frame, from the word and the sizes of its shape."""
     kind, *sizes = shape
+    if kind == "shapes":  # as they are
+        return sizes
     origin, x, z = np.zeros(dimension), np.eye(dimension)[0], np.eye(dimension)[-1]
     frame = np.eye(dimension)
     if kind == "rod":

@@ -27,6 +27,8 @@ class Report:
     targets: tuple[tuple[str, float, float], ...]
     #: Joints that close a loop, each the last one of its loop to be drawn.
     loops: tuple[str, ...] = ()
+    #: What was not taken over from the file that the mechanism was read from.
+    notes: tuple[str, ...] = ()
 
     @property
     def redundant(self) -> int:
@@ -50,6 +52,7 @@ class Report:
         lines += [
             f"start            {name} = {reached:.6g} (asked for {asked:.6g})" for name, asked, reached in self.targets
         ]
+        lines += [f"note             {note}" for note in self.notes]
         return "\n".join(lines)
 
 

@@ -37,6 +37,8 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         add(one.name, _of_connection(system, one, numbers[id(one.element)], i))
         if isinstance(one, Joint):
             add(one.name, _of_joint(one, i))
+    for gauge in drawing.gauges.values():
+        add(gauge.name, _of_joint(gauge, [place[str(c)] for c in gauge.coordinates]))
     for coupling in drawing.couplings.values():
         i = [place[c] for c in coupling.coordinates]
         add(coupling.name, _of_coupling(coupling, system.multiplier_slices[numbers[id(coupling.element)]].start, i))

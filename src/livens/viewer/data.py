@@ -77,6 +77,7 @@ def run_data(
         "dimension": scene.dimension,
         "t": text(few.t.astype("<f8")),
         "shapes": shapes,
+        "meshes": [mesh.plain() for mesh in scene.meshes],
         "forces": [_force(force, tracks) for force in forces],
         "force": _large(forces),
         "values": tracks.values,
@@ -116,6 +117,8 @@ def _shape(shape: Drawn, pose: Pose, tracks: Tracks) -> dict[str, Any]:
         "sizes": {name: pose.size(shape, name, 0.0) for name in shape.sizes},
         "trace": shape.trace,
     }
+    if shape.mesh is not None:
+        entry["mesh"] = shape.mesh
     frames = pose.frames(shape)
     if frames is not None:
         entry["turn"] = [tracks.add(column) for column in continuous(frames).T]

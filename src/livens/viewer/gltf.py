@@ -11,7 +11,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.outlines import extent
-from livens.models.scene import Drawn, Pose
+from livens.models.scene import Drawn, Pose, Scene
 from livens.plot.style import PALETTE
 from livens.viewer.data import check_scene, continuous
 from livens.viewer.frames import chosen_rows, part, where
@@ -88,7 +88,7 @@ def glb(result: Result, frames: int) -> bytes:
     traced = scene.traced
     for shape in scene.shapes:
         material = traced.index(shape) % 6 if shape in traced else 6
-        for unit, ways in _pieces(shape, pose, size):
+        for unit, ways in _pieces(scene, shape, pose, size):
             if isinstance(unit, str):
                 position, normal, index = geometry[unit]
             else:  # a solid of its own
@@ -143,7 +143,7 @@ class _Solid:
     faces: np.ndarray
 
 
-def _pieces(shape: Drawn, pose: Pose, size: float) -> list[tuple[str | _Solid, Ways]]:
+def _pieces(scene: Scene, shape: Drawn, pose: Pose, size: float) -> list[tuple[str | _Solid, Ways]]:
     """What a shape is made of: unit shapes, and where they are, how they are turned and how large in every frame."""
     points, frames = pose.points(shape), pose.frames(shape)
     turns = continuous(frames) if frames is not None else np.tile([1.0, 0, 0, 0], (len(points), 1))
@@ -163,6 +163,10 @@ def _pieces(shape: Drawn, pose: Pose, size: float) -> list[tuple[str | _Solid, W
         axes = np.eye(3)[None] if frames is None else frames
         ends = [points[:, 0] + length * axes[:, :, i] for i in range(3)]
         return [("segment", _between(points[:, 0], end, 0.06 * length, size)) for end in ends]
+    if shape.mesh is not None:
+        corners, normals = scene.meshes[shape.mesh].corners()
+        solid = _Solid(corners.reshape(-1, 3), np.repeat(normals, 3, axis=0), np.arange(3 * len(corners)))
+        return [(solid, {"translation": points[:, 0], "rotation": _last(turns), "scale": np.ones((len(points), 3))})]
     if shape.kind == "polygon":
         return [_plate(points)] if points.shape[1] > 2 else []
     if shape.kind == "box":

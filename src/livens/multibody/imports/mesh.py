@@ -1,0 +1,29 @@
+"""The mass of what triangles enclose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.triangles import Triangles
+from livens.multibody.imports.mass import Mass
+
+
+def mass_of(solid: Triangles) -> tuple[Mass, bool]:
+    """Of density one, and whether all triangles are seen from inside the middle of the points.
+
+    By tetrahedra from that middle to each triangle, whose signs take away what is counted too much.
+    """
+    middle = solid.vertices.mean(axis=0)
+    a, b, c = (solid.vertices[solid.faces[:, i]] - middle for i in range(3))
+    volumes = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
+    volume = float(volumes.sum())
+    if not volume > 1e-9 * float(np.abs(volumes).sum()):
+        raise InputError(f"{solid.name} encloses no volume: it is open, flat or inside out, and so has no mass")
+    total = a + b + c
+    centre = volumes @ total / 4 / volume
+    # of a tetrahedron with a corner at the origin: integral x x^T dV = V/20 (sum x_i x_i^T + s s^T), s their sum
+    squares = sum(np.einsum("n,ni,nj->ij", volumes, x, x) for x in (a, b, c, total)) / 20
+    euler = squares - volume * np.outer(centre, centre)
+    starlike = bool(volumes.min() >= -1e-9 * volume)
+    return Mass(volume, middle + centre, np.trace(euler) * np.eye(3) - euler), starlike
