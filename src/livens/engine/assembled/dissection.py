@@ -26,7 +26,7 @@ def nested_dissection(graph: sp.csr_matrix) -> np.ndarray:
         import pymetis
     except ImportError:
         return by_landmarks(graph)
-    found, _ = pymetis.nested_dissection(xadj=graph.indptr.tolist(), adjncy=graph.indices.tolist())
+    found, _ = pymetis.nested_dissection(pymetis.CSRAdjacency(graph.indptr.tolist(), graph.indices.tolist()))
     return np.asarray(found, dtype=np.int64)
 
 

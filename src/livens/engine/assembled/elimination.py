@@ -2,8 +2,8 @@
 
 Blocks are bodies, with the multipliers of what constrains them alone, and joints. In every round the cheapest blocks
 go that are not coupled to each other; for a chain that is odd-even reduction, which takes log N rounds. A joint
-may go once its body has gone. Whatever has no small and equal fronts any more is left as the core. In nets that would be
-nearly everything: they have dense fronts and no rounds.
+may go once its body has gone. Whatever has no small and equal fronts any more is left as the core. In nets that
+would be nearly everything: they have dense fronts and no rounds.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ def planned(assembly: Assembly, k: np.ndarray) -> Elimination | None:
             if found.core.unknowns.size <= _LARGEST_CORE and _works(found, assembly, k, seed + 10, positive):
                 return found
         found = Elimination(assembly, None) if dense is None else dense
-        if found.products <= _MOST_PRODUCTS * assembly.pieces.size:
-            if _works(found, assembly, k, seed + 10, positive):
-                return found
+        few = found.products <= _MOST_PRODUCTS * assembly.pieces.size
+        if few and _works(found, assembly, k, seed + 10, positive):
+            return found
     return None
 
 
