@@ -2,7 +2,8 @@
 
 Rods are rigid bodies with the position of their centre and three directors, the first along the rod: twelve coordinates
 each, or six unknowns where they are taken as frames. At the start the chain is folded in zigzag, at rest; with `fold`
-zero it is straight, with a right angle it goes up and down in place.
+zero it is straight, with a right angle it goes up and down in place. A random tree of the same rods has its joints
+elsewhere: each rod hangs at the end of one that came before.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def _rod(q: Any, k: Any) -> shapes.Shape:
     return shapes.rod(q[:3] - arm, q[:3] + arm, trace=1.0)
 
 
-def _system(N: int, revolute: bool, frames: bool, parameters: dict[str, float]) -> System:
+def _system(parents: list[int], revolute: bool, frames: bool, parameters: dict[str, float]) -> System:
+    N = len(parents)
     rods = [f"rod{i}" for i in range(N)]
     names = [f"{rod}.{c}" for rod in rods for c in _COORDINATES]
     rigid = ["|d1| = 1", "|d2| = 1", "|d3| = 1", "d1.d2 = 0", "d1.d3 = 0", "d2.d3 = 0"]
@@ -92,9 +94,9 @@ def _system(N: int, revolute: bool, frames: bool, parameters: dict[str, float]) 
     between = _hinge if revolute else _ball
     elements += [
         Element(
-            [*(12 * i - 12 + c for c in before), *(12 * i + c for c in after)],
+            [*(12 * parents[i] + c for c in before), *(12 * i + c for c in after)],
             constraints=between,
-            name=f"{rods[i - 1]}-{rods[i]}",
+            name=f"{rods[parents[i]]}-{rods[i]}",
             constraint_names=joint,
         )
         for i in range(1, N)
@@ -102,13 +104,14 @@ def _system(N: int, revolute: bool, frames: bool, parameters: dict[str, float]) 
     return System(names, elements=elements, parameters=parameters, frames=frames)
 
 
-def _folded(N: int, l: float, fold: float) -> np.ndarray:  # noqa: E741
-    """Positions and directors: rods go up and down by the angle `fold`, in the plane of x and z."""
-    angle = fold * np.where(np.arange(N) % 2 == 0, 1.0, -1.0)
-    zero, one = np.zeros(N), np.ones(N)
+def _placed(parents: list[int], l: float, angle: np.ndarray) -> np.ndarray:  # noqa: E741
+    """Positions and directors: rods go down by an angle each, in the plane of x and z."""
+    zero, one = np.zeros(len(parents)), np.ones(len(parents))
     d1 = np.stack([np.cos(angle), zero, -np.sin(angle)], axis=1)
     d2 = np.stack([zero, one, zero], axis=1)
-    ends = np.cumsum(l * d1, axis=0)
+    ends = l * d1
+    for i in range(1, len(parents)):
+        ends[i] += ends[parents[i]]
     return np.hstack([ends - l / 2 * d1, d1, d2, np.cross(d1, d2)]).ravel()
 
 
@@ -122,17 +125,26 @@ def chain(
     spin: float = 0.5,
     revolute: int = 0,
     frames: int = 1,
+    tree: int = 0,
 ) -> Problem:
     """A chain hung up at one end; `spin` is the rate at which all rods turn about their own axes at the start.
 
     With ``revolute=1`` joints are hinges about the y axis, and nothing spins; with ``frames=0`` the rods keep their
-    directors as coordinates.
+    directors as coordinates. ``tree=1``, ``tree=2``, ... are random trees instead of a chain, turned by random angles of
+    at most `fold`.
     """
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")
-    q = _folded(N, l, fold).reshape(N, 4, 3)
+    if tree < 0 or tree != int(tree):
+        raise InputError(f"option 'tree' must be a whole number of at least 0, got {tree}")
+    parents, angle = list(range(-1, N - 1)), fold * np.where(np.arange(N) % 2 == 0, 1.0, -1.0)
+    if tree:
+        random = np.random.default_rng(int(tree))
+        parents[1:] = (random.random(N - 1) * np.arange(1, N)).astype(int).tolist()
+        angle = fold * random.uniform(-1.0, 1.0, N)
+    q = _placed(parents, l, angle).reshape(N, 4, 3)
     v = np.zeros_like(q)
     if not revolute:  # about d1: d2' = spin d1 x d2 = spin d3, d3' = -spin d2
         v[:, 2], v[:, 3] = spin * q[:, 3], -spin * q[:, 2]
-    system = _system(N, bool(revolute), bool(frames), dict(m=m, l=l, g=g))
+    system = _system(parents, bool(revolute), bool(frames), dict(m=m, l=l, g=g))
     return Problem("chain", system, q.ravel(), v.ravel(), "lie-em" if frames else "livens-em", 1e-3, 2.0)

@@ -9,54 +9,10 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import schemes
 from livens.engine.assembled.assembly import Bench, Sums, gather_sums
-from livens.engine.assembled.dissection import by_level_sets
 from livens.engine.assembled.fronts import FACTOR, FORWARD, KEEP, Fronts, dense_factors, dense_solution, solve_fronts
 from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
-from livens.engine.assembled.multifrontal import Multifrontal, glued
 from livens.engine.assembled.prediction import CANDIDATES, REACH, RING, WEIGHTS, best_candidate, predict
 from livens.engine.compiled import compiled_step
-
-
-def lattice(rows, columns):
-    """Masses on a lattice, three coordinates each, and a multiplier for every bond: a matrix of a net."""
-    number = np.arange(rows * columns).reshape(rows, columns)
-    bonds = np.concatenate(
-        [
-            np.stack([number[:, :-1].ravel(), number[:, 1:].ravel()], axis=1),
-            np.stack([number[:-1].ravel(), number[1:].ravel()], axis=1),
-        ]
-    )
-    n, m = 3 * rows * columns, len(bonds)
-    random = np.random.default_rng(rows * columns)
-    entries = {(i, i): 2.0 for i in range(n)}
-    for k, (a, b) in enumerate(bonds.tolist()):
-        for i in (*range(3 * a, 3 * a + 3), *range(3 * b, 3 * b + 3)):
-            entries[i, n + k] = random.normal()
-            entries[n + k, i] = random.normal(0, 0.05) + entries[i, n + k]
-    places = np.array(list(entries))
-    body = np.concatenate([np.arange(n) // 3, np.full(m, -1)])
-    return places[:, 0], places[:, 1], np.array(list(entries.values())), np.arange(n + m) >= n, body
-
-
-@pytest.mark.parametrize("shape", [(3, 3), (5, 7), (12, 12)])
-def test_dense_fronts_solve_nets(shape):
-    rows, columns, values, multiplier, body = lattice(*shape)
-    size = multiplier.size
-    solver = Multifrontal(rows, columns, glued(multiplier, body, rows, columns), multiplier)
-    matrix = sp.csr_matrix((values, (rows, columns)), shape=(size, size)).toarray()
-    for seed in range(2):
-        r = np.random.default_rng(seed).normal(size=size)
-        assert np.abs(matrix @ solver.solve(values, r) - r).max() < 1e-9
-
-
-def test_dissection_gives_every_vertex_once_and_separates():
-    rows, columns, _, _, body = lattice(12, 12)
-    block = np.where(body >= 0, body, 0)
-    a, b = block[rows], block[columns]
-    graph = sp.csr_matrix((np.ones(a.size), (a, b)), shape=(144, 144))
-    graph = ((graph + graph.T) != 0).tocsr()
-    order = by_level_sets(graph)
-    assert sorted(order.tolist()) == list(range(144))
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12))

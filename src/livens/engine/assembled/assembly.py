@@ -98,9 +98,9 @@ class Assembly:
         self.turning = any(kernel.address("turn") for kernel in self.kernels)
         self.index_blocks = [kernel.table.blocks() for kernel in self.kernels]
 
-    @functools.cached_property
-    def pattern(self) -> tuple[np.ndarray, np.ndarray, Sums]:
-        """Rows and columns of the Jacobian's nonzeros, column by column, and how they are summed up of the pool."""
+    @property
+    def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, columns and positions in the pool of what the Jacobian's nonzeros are summed up of."""
         rows, columns, positions = [], [], []
         for i, kernel in enumerate(self.kernels):
             p = kernel.piece
@@ -109,11 +109,17 @@ class Assembly:
                 rows.append(p.equations[:, i_row])
                 columns.append(p.x[:, i_column])
                 positions.append(first + (kernel.row_count + a) * WIDTH)
-        row, column = np.concatenate(rows), np.concatenate(columns)
-        key = np.where(row >= 0, column * self.pieces.size + row, -1)
-        places = np.unique(key[key >= 0])
-        targets = np.where(key >= 0, np.searchsorted(places, key), -1)
-        sums = Sums.of([targets], [np.concatenate(positions)], places.size)
+        row, column, position = np.concatenate(rows), np.concatenate(columns), np.concatenate(positions)
+        there = row >= 0
+        return row[there], column[there], position[there]
+
+    @functools.cached_property
+    def pattern(self) -> tuple[np.ndarray, np.ndarray, Sums]:
+        """Rows and columns of the Jacobian's nonzeros, column by column, and how they are summed up of the pool."""
+        row, column, position = self.places
+        key = column * self.pieces.size + row
+        places = np.unique(key)
+        sums = Sums.of([np.searchsorted(places, key)], [position], places.size)
         return places % self.pieces.size, places // self.pieces.size, sums
 
 

@@ -2,7 +2,8 @@
 
 Blocks are bodies, with the multipliers of what constrains them alone, and joints. In every round the cheapest blocks
 go that are not coupled to each other; for a chain that is odd-even reduction, which takes log N rounds. A joint
-may go once its body has gone. Whatever has no small and equal fronts any more is left as the core.
+may go once its body has gone. Whatever has no small and equal fronts any more is left as the core. In nets that
+would be nearly everything: they have dense fronts and no rounds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from livens.engine.assembled.assembly import Assembly
 from livens.engine.assembled.front_class import FrontClass, NoPivotError, Shape, Signature
+from livens.engine.assembled.front_plan import FrontPlan, glued, planned_fronts
 from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
 
 #: Blocks whose boundary is at most this many times that of the smallest go in the same round. Without such a tolerance
@@ -71,21 +73,32 @@ class Core:
     positions: np.ndarray
     right: np.ndarray
     right_positions: np.ndarray
-    #: For every unknown of the core: the number of its block, and whether it is a multiplier.
-    block: np.ndarray
-    multiplier: np.ndarray
+    #: How it is eliminated by dense fronts, if it is not solved as one dense matrix.
+    plan: FrontPlan | None = None
 
 
 class Elimination:
     """Which blocks are eliminated when; it is the same for all runs of a model."""
 
-    def __init__(self, assembly: Assembly, trial: np.ndarray, largest: int = _LARGEST_FRONT) -> None:
-        """`trial` is a pool of numbers at a position that has nothing special: by them pivots are chosen."""
+    def __init__(self, assembly: Assembly, trial: np.ndarray | None, largest: int = _LARGEST_FRONT) -> None:
+        """`trial` is a pool of numbers at a position that has nothing special: by them pivots are chosen.
+
+        Without it there are no rounds, but dense fronts for all of the matrix.
+        """
         self._assembly, self._largest = assembly, largest
-        self._trial, self._trial_size = np.concatenate([trial, np.zeros(trial.size)]), trial.size
         self.classes: list[FrontClass] = []
         self.fronts: dict[int, list[Front]] = defaultdict(list)  # by the number of the class
         self.batches: list[Batch] = []
+        self.bases: dict[int, int] = {}
+        self.factor_bases: dict[int, int] = {}
+        self.tables: list[np.ndarray] = []
+        self.pool_size, self.factor_size, self.rounds = int(assembly.tops[0]), 0, 0
+        if trial is None:
+            self.core = dense_core(assembly)
+            assert self.core.plan is not None
+            self.products = self.core.plan.products
+            return
+        self._trial, self._trial_size = np.concatenate([trial, np.zeros(trial.size)]), trial.size
         self._blocks()
         self._elements()
         self._joints_of_trees()
@@ -237,7 +250,6 @@ class Elimination:
         found: dict[int, tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]] = {}
         cost: dict[int, int] = {}
         refused: set[int] = set()
-        self.rounds = 0
         code = _CODE + _CODE_PER_UNKNOWN * sum(sizes)
         while remaining:
             for b in dirty:
@@ -349,19 +361,17 @@ class Elimination:
     # -- where everything stands --------------------------------------------------------------------------------------
     def _place(self) -> None:
         top, factors = int(self._assembly.tops[0]), 0
-        self.bases, self.factor_bases = {}, {}
         for number, made in enumerate(self.classes):
             self.bases[id(made)], self.factor_bases[id(made)] = top, factors
             top += len(self.fronts[number]) * made.outputs
             factors += len(self.fronts[number]) * made.factors
         self.pool_size, self.factor_size = top, factors
         place = np.array([self._pool_place(source) for source in self.sources], dtype=np.int64)
-        self.tables = []
         for number in range(len(self.classes)):
             rows = [[*place[front.sources].tolist(), *front.own, *front.boundary] for front in self.fronts[number]]
             self.tables.append(in_blocks(np.array(rows, dtype=np.int32)))
         self.core = self._core(place)
-        self.products = sum(made.products * len(self.fronts[n]) for n, made in enumerate(self.classes))
+        self.products = float(sum(made.products * len(self.fronts[n]) for n, made in enumerate(self.classes)))
         self.fronts.clear()
         self._trial = np.zeros(0)
 
@@ -394,9 +404,13 @@ class Elimination:
                         right.append((at[own[i][a]], int(place[number]) + slot * WIDTH))
         rows, columns, positions = np.array(entries, dtype=np.int64).reshape(-1, 3).T.copy()
         targets, right_positions = np.array(right, dtype=np.int64).reshape(-1, 2).T.copy()
-        number_of = {b: i for i, b in enumerate(blocks)}
-        return Core(
-            np.array(unknowns, dtype=np.int64), rows, columns, positions, targets, right_positions,
-            np.array([number_of[int(self._block[u])] for u in unknowns], dtype=np.int64),
-            self._assembly.pieces.multiplier[unknowns] if unknowns else np.zeros(0, dtype=bool),
-        )  # fmt: skip
+        return Core(np.array(unknowns, dtype=np.int64), rows, columns, positions, targets, right_positions)
+
+
+def dense_core(assembly: Assembly) -> Core:
+    """All of the matrix, in dense fronts."""
+    rows, columns, positions = assembly.places
+    pieces = assembly.pieces
+    plan = planned_fronts(rows, columns, glued(pieces.multiplier, pieces.body, rows, columns), pieces.multiplier)
+    none = np.zeros(0, dtype=np.int64)
+    return Core(np.arange(pieces.size), rows, columns, positions, none, none, plan)

@@ -9,6 +9,7 @@ import numpy as np
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.elimination import Elimination
 from livens.engine.assembled.indexed import OFFSETS, WIDTH
+from livens.engine.assembled.multifrontal import DenseFronts, dense_fronts, factor_fronts, substitute
 from livens.engine.jit import jit
 from livens.engine.newton import call
 
@@ -31,6 +32,7 @@ class FrontArrays(NamedTuple):
     matrix: np.ndarray  # room for the core
     pivots: np.ndarray
     y: np.ndarray
+    dense: DenseFronts  # of the core, if it has any
 
 
 class Fronts:
@@ -53,7 +55,7 @@ class Fronts:
             factors = self._factors.ctypes.data + 8 * e.factor_bases[id(made)]
             index = e.tables[number[id(made)]].ctypes.data
             tables.append([batch.first, batch.stop, index, factors, 0, 0, *[0] * (OFFSETS - 6)])
-        core, n = e.core, e.core.unknowns.size
+        core, n = e.core, e.core.unknowns.size if e.core.plan is None else 0
         self.arrays = FrontArrays(
             np.array(addresses, dtype=np.int64).reshape(-1, 5),
             np.array(tables, dtype=np.int64).reshape(-1, OFFSETS),
@@ -67,6 +69,7 @@ class Fronts:
             np.zeros((n, n)),
             np.zeros(n, dtype=np.int64),
             np.zeros(n),
+            dense_fronts(core.plan, core.positions),
         )
 
     def enable_chords(self) -> None:
@@ -131,7 +134,16 @@ def solve_fronts(f: FrontArrays, how: int, pool: np.ndarray, r: np.ndarray, dx: 
         begin = p + 8 * f.addresses[b, _BASE]
         call(f.addresses[b, how], p, r.ctypes.data, f.growth.ctypes.data, f.tables[b].ctypes.data, begin)
     n = f.core.size
-    if n:
+    if f.dense.first.size:
+        if how != FORWARD:
+            factor_fronts(f.dense, pool)
+        y = f.dense.y
+        for i in range(n):
+            y[i] = r[f.dense.order[i]]
+        substitute(f.dense)
+        for i in range(n):
+            dx[f.dense.order[i]] = y[i]
+    elif n:
         if how != FORWARD:
             f.matrix[:] = 0.0
             for k in range(f.positions.size):

@@ -222,7 +222,8 @@ def advance(
             if not smooth:
                 w.dx[:] = 0.0
             bounds(p, x, z, w.c, w.dx, w.scale)
-        keep = kept and w.M[s, book + CORRECTIONS] > 1.0
+        # dense fronts store their factors in any case
+        keep = f.dense.first.size > 0 or (kept and w.M[s, book + CORRECTIONS] > 1.0)
         status, corrections = solve_step(p, f, x, z, w, keep)
         if status != DONE:
             return status, s

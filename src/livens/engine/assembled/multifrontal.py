@@ -1,7 +1,7 @@
 """LU factors by dense fronts, for nets and other systems whose fronts are all different.
 
-Joints are glued to a body that has freedom left; such blocks have usable pivots on the diagonal in any order. The order
-is that of nested dissection, which makes the fronts small.
+A front sums up entries of the matrix and what its children left, eliminates its own unknowns, with pivots among their
+equations, and leaves the rest to its parent. Products are taken by blocks of columns, see `dense_kernels`.
 """
 
 from __future__ import annotations
@@ -9,258 +9,268 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
-from livens.engine.assembled.dissection import nested_dissection
-from livens.engine.jit import jit
+from livens.engine.assembled.dense_kernels import LANES, multiply_by, solve_lower, subtract_product
+from livens.engine.assembled.front_plan import FrontPlan
+from livens.engine.jit import fast_jit, jit
+from livens.engine.newton import call
 
-#: Fronts are joined if that stores at most this many more zeros for each of their rows.
-_ZEROS = 12
-#: Below this many products, a loop is as fast as a matrix product of the library.
-_FEW_PRODUCTS = 256
+#: Columns that are eliminated before all that is right of them is brought up to date.
+_PANEL = 32
 
 
-class _Fronts(NamedTuple):
-    """Fronts in the order of elimination, as arrays."""
+class DenseFronts(NamedTuple):
+    """Everything the compiled elimination needs."""
 
-    first: np.ndarray  # their first pivots
-    pivots: np.ndarray  # how many they have
-    boundary: np.ndarray  # how many unknowns they are coupled to
+    kernels: np.ndarray  # addresses: subtract a product, multiply, solve with a lower triangle
+    order: np.ndarray
+    first: np.ndarray
+    pivots: np.ndarray
+    boundary: np.ndarray
     row_starts: np.ndarray
-    rows: np.ndarray  # these unknowns
-    inside: np.ndarray  # and where they stand in the front of the parent
+    rows: np.ndarray
+    inside: np.ndarray
     entry_starts: np.ndarray
     entry_rows: np.ndarray
     entry_columns: np.ndarray
+    positions: np.ndarray  # of the entries in a pool
     child_starts: np.ndarray
     children: np.ndarray
     update_starts: np.ndarray
     factor_starts: np.ndarray
+    updates: np.ndarray  # what fronts leave to their parents
+    factors: np.ndarray
+    swaps: np.ndarray  # row exchanges
+    front: np.ndarray  # room for one front
+    small: np.ndarray  # and for two triangles of a block of columns
+    sizes: np.ndarray  # of the product at work
+    y: np.ndarray
+    part: np.ndarray
 
 
-class Multifrontal:
-    """Solves sparse equations of one pattern, with pivots on the diagonal in a fixed order."""
-
-    def __init__(self, rows: np.ndarray, columns: np.ndarray, block: np.ndarray, multiplier: np.ndarray) -> None:
-        """`block` is the number of the block of each unknown; rows and columns are those of the nonzeros."""
-        count = int(block.max()) + 1
-        pairs = np.unique(np.concatenate([block[rows] * count + block[columns], block[columns] * count + block[rows]]))
-        a, b = pairs // count, pairs % count
-        graph = sp.csr_matrix((np.ones(int((a != b).sum())), (a[a != b], b[a != b])), shape=(count, count))
-        rank = np.empty(count, dtype=np.int64)
-        rank[nested_dissection(graph)] = np.arange(count)
-        self._order = np.lexsort((np.arange(block.size), multiplier, rank[block]))
-        at = np.empty(block.size, dtype=np.int64)
-        at[self._order] = np.arange(block.size)
-        sizes = np.bincount(rank[block], minlength=count)
-        self._fronts, self._entries = _planned(at[rows], at[columns], sizes, rank, graph)
-        f = self._fronts
-        self._updates, self._factors = np.zeros(f.update_starts[-1] + 1), np.zeros(f.factor_starts[-1] + 1)
-        self._work = np.zeros(int((f.pivots + f.boundary).max()) ** 2)
-        self.products = float(np.sum(f.pivots * (f.pivots + f.boundary) ** 2))
-
-    def solve(self, values: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """The solution for the values of the nonzeros; not finite where a pivot vanishes."""
-        _factor(self._fronts, values[self._entries], self._updates, self._factors, self._work)
-        y = r[self._order]
-        _substitute(self._fronts, self._factors, y)
-        found = np.empty_like(y)
-        found[self._order] = y
-        return found
-
-
-def glued(multiplier: np.ndarray, body: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The block of every unknown: that of its body, and for multipliers one of a body that has freedom left."""
-    block = body.copy()
-    count = int(body.max(initial=-1)) + 1
-    free = np.bincount(body[body >= 0], minlength=count).astype(np.int64)
-    of_force = multiplier[columns] & ~multiplier[rows]
-    near: dict[int, list[int]] = {}
-    for unknown, other in zip(columns[of_force].tolist(), body[rows[of_force]].tolist(), strict=True):
-        bodies = near.setdefault(unknown, [])
-        if other not in bodies:
-            bodies.append(other)
-    unknowns = np.flatnonzero(multiplier).tolist()
-    for unknown in sorted(unknowns, key=lambda u: len(near.get(u, ()))):
-        bodies = near.get(unknown, [])
-        best = max(bodies, key=lambda b: free[b], default=-1)
-        if best >= 0 and free[best] >= (1 if len(bodies) == 1 else 2):
-            free[best] -= 1
-            block[unknown] = best
-        else:
-            block[unknown], count = count, count + 1
-    return block
-
-
-def _planned(
-    rows: np.ndarray, columns: np.ndarray, sizes: np.ndarray, rank: np.ndarray, graph: sp.csr_matrix
-) -> tuple[_Fronts, np.ndarray]:
-    """Fronts, and which nonzero each of their entries is; rows and columns are numbered in the order of elimination."""
-    count = sizes.size
-    vertex = np.argsort(rank)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    structure: list[set[int]] = []
-    children: list[list[int]] = [[] for _ in range(count)]
-    parent = np.full(count, -1)
-    for i in range(count):
-        near = rank[graph.indices[graph.indptr[vertex[i]] : graph.indptr[vertex[i] + 1]]]
-        own = {int(j) for j in near if j > i}
-        for child in children[i]:
-            own |= structure[child]
-        own.discard(i)
-        structure.append(own)
-        if own:
-            parent[i] = min(own)
-            children[parent[i]].append(i)
-    # blocks that follow each other become one front, if that stores few zeros
-    groups: list[list[int]] = []
-    for i in range(count):
-        if groups and parent[i - 1] == i:
-            more = int(sizes[i]) + sum(int(sizes[j]) for j in structure[i])
-            if more - sum(int(sizes[j]) for j in structure[i - 1]) <= _ZEROS:
-                groups[-1].append(i)
-                continue
-        groups.append([i])
-    front_of = np.empty(count, dtype=np.int64)
-    for s, group in enumerate(groups):
-        front_of[group] = s
-    first = np.array([starts[group[0]] for group in groups], dtype=np.int64)
-    ends = np.array([starts[group[-1] + 1] for group in groups], dtype=np.int64)
-    bounds = [
-        np.concatenate([np.arange(starts[j], starts[j + 1]) for j in sorted(structure[group[-1]])] or [first[:0]])
-        for group in groups
-    ]
-    boundary = np.array([b.size for b in bounds], dtype=np.int64)
-    pivots = ends - first
-    front_parent = np.array([front_of[parent[group[-1]]] if parent[group[-1]] >= 0 else -1 for group in groups])
-
-    def place(s: int, unknowns: np.ndarray) -> np.ndarray:
-        """Where unknowns stand in front s."""
-        return np.where(unknowns < ends[s], unknowns - first[s], pivots[s] + np.searchsorted(bounds[s], unknowns))
-
-    inside = [place(p, b) if p >= 0 else b for p, b in zip(front_parent, bounds, strict=True)]
-    kids: list[list[int]] = [[] for _ in groups]
-    for s, p in enumerate(front_parent):
-        if p >= 0:
-            kids[p].append(s)
-    unknown_front = np.repeat(np.arange(len(groups)), pivots)
-    owner = unknown_front[np.minimum(rows, columns)]
-    entries = np.argsort(owner, kind="stable")
-    entry_starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(groups)))])
-    entry_rows, entry_columns = np.empty(entries.size, dtype=np.int64), np.empty(entries.size, dtype=np.int64)
-    for s in range(len(groups)):
-        here = slice(entry_starts[s], entry_starts[s + 1])
-        entry_rows[here], entry_columns[here] = place(s, rows[entries[here]]), place(s, columns[entries[here]])
-
-    def stacked(sizes: np.ndarray) -> np.ndarray:
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
+def dense_fronts(plan: FrontPlan | None, positions: np.ndarray) -> DenseFronts:
+    """Arrays for a plan, whose entries stand at `positions` of a pool; without a plan there are no fronts."""
     none = np.zeros(0, dtype=np.int64)
-    found = _Fronts(
-        first,
-        pivots,
-        boundary,
-        stacked(boundary),
-        np.concatenate([*bounds, none]).astype(np.int64),
-        np.concatenate([*inside, none]).astype(np.int64),
-        entry_starts.astype(np.int64),
-        entry_rows,
-        entry_columns,
-        stacked(np.array([len(k) for k in kids])),
-        np.array([c for k in kids for c in k], dtype=np.int64),
-        stacked(boundary**2),
-        stacked(pivots * (pivots + 2 * boundary)),
+    if plan is None:
+        plan = FrontPlan(*[none] * 4, np.zeros(1, dtype=np.int64), *[none] * 9)
+        kernels = np.zeros(3, dtype=np.int64)
+    else:
+        kernels = np.array([code().address for code in (subtract_product, multiply_by, solve_lower)], dtype=np.int64)
+    P, F = plan.pivots, plan.boundary
+    largest = plan.largest
+    return DenseFronts(
+        kernels,
+        plan.order,
+        plan.first,
+        P,
+        F,
+        plan.row_starts,
+        plan.rows,
+        plan.inside,
+        plan.entry_starts,
+        plan.entry_rows,
+        plan.entry_columns,
+        positions[plan.entries].astype(np.int64),
+        plan.child_starts,
+        plan.children,
+        np.concatenate([[0], np.cumsum(F**2)]).astype(np.int64),
+        np.concatenate([[0], np.cumsum(P * (P + 2 * F))]).astype(np.int64),
+        np.zeros(int(np.sum(F**2)) + 1),
+        np.zeros(int(np.sum(P * (P + 2 * F))) + 1),
+        np.zeros(plan.order.size, dtype=np.int64),
+        np.zeros((largest + LANES) * _stride(largest)),
+        np.zeros((2, LANES, LANES)),
+        np.zeros(5, dtype=np.int64),
+        np.zeros(plan.order.size),
+        np.zeros(largest),
     )
-    return found, entries
 
 
 @jit
-def _factor(f: _Fronts, values: np.ndarray, updates: np.ndarray, factors: np.ndarray, work: np.ndarray) -> None:
+def _stride(size: int) -> int:
+    """Numbers from one row of a front to the next: room for a tile at its end, and not a power of two."""
+    stride = (size + 2 * LANES - 1) // LANES * LANES
+    return stride + LANES if stride % 64 == 0 else stride
+
+
+@jit
+def factor_fronts(f: DenseFronts, pool: np.ndarray) -> None:
     """Front by front: sum up, eliminate, and leave the rest to the parent."""
     for s in range(f.first.size):
-        P, F = f.pivots[s], f.boundary[s]
-        D = P + F
-        A = work[: D * D].reshape(D, D)
-        A[:, :] = 0.0
-        for k in range(f.entry_starts[s], f.entry_starts[s + 1]):
-            A[f.entry_rows[k], f.entry_columns[k]] += values[k]
-        for c in range(f.child_starts[s], f.child_starts[s + 1]):
-            child = f.children[c]
-            g = f.boundary[child]
-            place = f.inside[f.row_starts[child] : f.row_starts[child] + g]
-            U = updates[f.update_starts[child] : f.update_starts[child] + g * g].reshape(g, g)
-            for i in range(g):
-                row = A[place[i]]
-                for j in range(g):
-                    row[place[j]] += U[i, j]
-        o = f.factor_starts[s]
-        upper = factors[o : o + P * P].reshape(P, P)
-        right = factors[o + P * P : o + P * D].reshape(P, F)
-        lower = factors[o + P * D : o + P * D + P * F].reshape(F, P)
-        for i in range(P):
-            row = A[i]
-            for k in range(i):
-                factor = row[k] * upper[k, k]
-                row[k] = factor
-                above = A[k]
-                for j in range(k + 1, D):
-                    row[j] -= factor * above[j]
-            for j in range(P):
-                upper[i, j] = row[j]
-            upper[i, i] = 1.0 / row[i]
-            for j in range(F):
-                right[i, j] = row[P + j]
-        for i in range(F):
-            row, out = A[P + i], lower[i]
-            for k in range(P):
-                factor = row[k] * upper[k, k]
-                out[k] = factor
-                above = upper[k]
-                for j in range(k + 1, P):
-                    row[j] -= factor * above[j]
-        if F:
-            U = updates[f.update_starts[s] : f.update_starts[s] + F * F].reshape(F, F)
-            if P * F >= _FEW_PRODUCTS:
-                np.dot(lower, right, U)
-                for i in range(F):
-                    there, row = U[i], A[P + i]
-                    for j in range(F):
-                        there[j] = row[P + j] - there[j]
-            else:
-                for i in range(F):
-                    there, row, out = U[i], A[P + i], lower[i]
-                    for j in range(F):
-                        there[j] = row[P + j]
-                    for k in range(P):
-                        factor, above = out[k], right[k]
-                        for j in range(F):
-                            there[j] -= factor * above[j]
+        P, D = f.pivots[s], f.pivots[s] + f.boundary[s]
+        stride = _stride(D)
+        A = f.front[: (D + LANES) * stride].reshape(D + LANES, stride)
+        _sum_up(f, s, pool, A)
+        swaps = f.swaps[f.first[s] : f.first[s] + P]
+        for begin in range(0, P, _PANEL):
+            _eliminate_panel(f, A, P, D, begin, min(begin + _PANEL, P), swaps)
+        _keep(f, s, A)
 
 
 @jit
-def _substitute(f: _Fronts, factors: np.ndarray, y: np.ndarray) -> None:
+def _sum_up(f: DenseFronts, s: int, pool: np.ndarray, A: np.ndarray) -> None:
+    A[:, :] = 0.0
+    for k in range(f.entry_starts[s], f.entry_starts[s + 1]):
+        A[f.entry_rows[k], f.entry_columns[k]] += pool[f.positions[k]]
+    for c in range(f.child_starts[s], f.child_starts[s + 1]):
+        child = f.children[c]
+        size = f.boundary[child]
+        place = f.inside[f.row_starts[child] : f.row_starts[child] + size]
+        U = f.updates[f.update_starts[child] : f.update_starts[child] + size * size].reshape(size, size)
+        for i in range(size):
+            row, more = A[place[i]], U[i]
+            for j in range(size):
+                row[place[j]] += more[j]
+
+
+@jit
+def _eliminate_panel(f: DenseFronts, A: np.ndarray, P: int, D: int, begin: int, end: int, swaps: np.ndarray) -> None:
+    """Eliminate the columns of a panel, and bring what is right of it and below up to date."""
+    stride = A.shape[1]
+    lower, inverse = f.small[0], f.small[1]
+    for k in range(begin, end, LANES):
+        stop = min(k + LANES, end)
+        _pivots(A, P, D, k, stop, swaps)
+        _triangles(A, k, stop, lower, inverse)
+        # rows of the boundary: their part of L
+        _product(f, 1, A, P, k, A, P, k, inverse, 0, 0, D - P, LANES, LANES, stride)
+        if stop < end:
+            _product(f, 2, A, k, stop, A, 0, 0, lower, 0, 0, LANES, end - stop, LANES, stride)
+            _product(f, 0, A, stop, stop, A, stop, k, A, k, stop, D - stop, end - stop, stop - k, stride)
+    if end == D:
+        return
+    for k in range(begin, end, LANES):
+        stop = min(k + LANES, end)
+        if k > begin:
+            _product(f, 0, A, k, end, A, k, begin, A, begin, end, stop - k, D - end, k - begin, stride)
+        _triangles(A, k, stop, lower, inverse)
+        _product(f, 2, A, k, end, A, 0, 0, lower, 0, 0, LANES, D - end, LANES, stride)
+    _product(f, 0, A, end, end, A, end, begin, A, begin, end, D - end, D - end, end - begin, stride)
+
+
+@jit
+def _product(
+    f: DenseFronts,
+    which: int,
+    C: np.ndarray,
+    row: int,
+    column: int,
+    A: np.ndarray,
+    a_row: int,
+    a_column: int,
+    B: np.ndarray,
+    b_row: int,
+    b_column: int,
+    rows: int,
+    columns: int,
+    length: int,
+    stride: int,
+) -> None:
+    """One of the kernels on parts of matrices that begin at the rows and columns given."""
+    if rows <= 0 or columns <= 0:
+        return
+    f.sizes[0], f.sizes[1], f.sizes[2], f.sizes[3], f.sizes[4] = rows, columns, length, stride, B.shape[1]
+    call(
+        f.kernels[which],
+        C.ctypes.data + 8 * (row * stride + column),
+        A.ctypes.data + 8 * (a_row * stride + a_column),
+        B.ctypes.data + 8 * (b_row * B.shape[1] + b_column),
+        f.sizes.ctypes.data,
+        0,
+    )
+
+
+@jit
+def _pivots(A: np.ndarray, P: int, D: int, begin: int, end: int, swaps: np.ndarray) -> None:
+    """Eliminate a few columns in the rows of the pivots, the largest entry of each column first."""
+    for k in range(begin, end):
+        best = k
+        for i in range(k + 1, P):
+            if abs(A[i, k]) > abs(A[best, k]):
+                best = i
+        swaps[k] = best
+        if best != k:
+            one, other = A[k], A[best]
+            for j in range(D):
+                one[j], other[j] = other[j], one[j]
+        above, inverse = A[k], 1.0 / A[k, k]
+        for i in range(k + 1, P):
+            row = A[i]
+            factor = row[k] * inverse
+            row[k] = factor
+            for j in range(k + 1, end):
+                row[j] -= factor * above[j]
+
+
+@jit
+def _triangles(A: np.ndarray, begin: int, end: int, lower: np.ndarray, inverse: np.ndarray) -> None:
+    """L of a block of columns, and the inverse of its U; where there are fewer than eight columns, ones are added."""
+    n = end - begin
+    for i in range(LANES):
+        for j in range(LANES):
+            one = 1.0 if i == j else 0.0
+            lower[i, j], inverse[i, j] = one, one
+    for i in range(n):
+        for j in range(i):
+            lower[i, j] = A[begin + i, begin + j]
+    for j in range(n):
+        inverse[j, j] = 1.0 / A[begin + j, begin + j]
+        for i in range(j - 1, -1, -1):
+            total = 0.0
+            for k in range(i + 1, j + 1):
+                total += A[begin + i, begin + k] * inverse[k, j]
+            inverse[i, j] = -total / A[begin + i, begin + i]
+
+
+@jit
+def _keep(f: DenseFronts, s: int, A: np.ndarray) -> None:
+    """Store the factors of a front, and what is left to its parent."""
+    P, F, o = f.pivots[s], f.boundary[s], f.factor_starts[s]
+    D = P + F
+    upper = f.factors[o : o + P * D].reshape(P, D)
+    lower = f.factors[o + P * D : o + P * D + P * F].reshape(F, P)
+    rest = f.updates[f.update_starts[s] : f.update_starts[s] + F * F].reshape(F, F)
+    for i in range(P):
+        upper[i, :] = A[i, :D]
+        upper[i, i] = 1.0 / A[i, i]
+    for i in range(F):
+        lower[i, :] = A[P + i, :P]
+        rest[i, :] = A[P + i, P:D]
+
+
+@fast_jit
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@jit
+def substitute(f: DenseFronts) -> None:
+    """Solve for the right-hand side in y, in place."""
+    y = f.y
     for s in range(f.first.size):
         P, F, a, o = f.pivots[s], f.boundary[s], f.first[s], f.factor_starts[s]
-        upper = factors[o : o + P * P].reshape(P, P)
-        lower = factors[o + P * (P + F) : o + P * (P + F) + P * F].reshape(F, P)
+        D = P + F
+        upper = f.factors[o : o + P * D].reshape(P, D)
+        lower = f.factors[o + P * D : o + P * D + P * F].reshape(F, P)
+        own = y[a : a + P]
         for i in range(P):
-            value = y[a + i]
-            for k in range(i):
-                value -= upper[i, k] * y[a + k]
-            y[a + i] = value
+            best = f.swaps[a + i]
+            own[i], own[best] = own[best], own[i]
+        for i in range(1, P):
+            own[i] -= _dot(upper[i, :i], own[:i])
+        start = f.row_starts[s]
         for i in range(F):
-            value = 0.0
-            for k in range(P):
-                value += lower[i, k] * y[a + k]
-            y[f.rows[f.row_starts[s] + i]] -= value
+            y[f.rows[start + i]] -= _dot(lower[i], own)
     for s in range(f.first.size - 1, -1, -1):
         P, F, a, o = f.pivots[s], f.boundary[s], f.first[s], f.factor_starts[s]
-        upper = factors[o : o + P * P].reshape(P, P)
-        right = factors[o + P * P : o + P * (P + F)].reshape(P, F)
+        D, start = P + F, f.row_starts[s]
+        upper = f.factors[o : o + P * D].reshape(P, D)
+        own, others = y[a : a + P], f.part[:F]
+        for j in range(F):
+            others[j] = y[f.rows[start + j]]
         for i in range(P - 1, -1, -1):
-            value = y[a + i]
-            for j in range(F):
-                value -= right[i, j] * y[f.rows[f.row_starts[s] + j]]
-            for k in range(i + 1, P):
-                value -= upper[i, k] * y[a + k]
-            y[a + i] = value * upper[i, i]
+            row = upper[i]
+            own[i] = (own[i] - _dot(row[P:], others) - _dot(row[i + 1 : P], own[i + 1 :])) * row[i]

@@ -6,8 +6,10 @@ Both positions are the same for all runs of a model, so the order is, and a run 
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from livens.engine.assembled.assembly import Assembly, Bench
+from livens.engine.assembled.dissection import width
 from livens.engine.assembled.elimination import Elimination
 from livens.engine.assembled.fronts import FACTOR, Fronts, solve_fronts
 
@@ -15,6 +17,11 @@ from livens.engine.assembled.fronts import FACTOR, Fronts, solve_fronts
 _STEP = 2.0**-10
 #: The core is solved as a dense matrix: at most this many unknowns.
 _LARGEST_CORE = 200
+#: Graphs of bodies that are not broader than this may have classes of small fronts; nets have dense fronts, unless
+#: none of these is larger than this.
+_NARROW, _SMALL_FRONTS = 12, 100
+#: With more products than this for each unknown, dense fronts are no good, and SuperLU is faster.
+_MOST_PRODUCTS = 100_000
 #: How much the instances of a type differ.
 _NOISE = 0.05
 #: An order is good if what it leaves of the right-hand side is at most this part of what was subtracted from it: the
@@ -25,13 +32,38 @@ _GOOD = 1e-9
 def planned(assembly: Assembly, k: np.ndarray) -> Elimination | None:
     """An order of elimination whose pivots are good; None if there is none."""
     bench = Bench(assembly, k)
+    dense = Elimination(assembly, None) if width(_graph(assembly)) > _NARROW else None
+    if dense is not None and dense.core.plan is not None and dense.core.plan.largest <= _SMALL_FRONTS:
+        dense = None  # it only looks broad
     for seed, positive in ((1, False), (2, True)):
         if not _evaluated(bench, k, seed, positive):
             continue
-        found = Elimination(assembly, bench.pool)
-        if found.core.unknowns.size <= _LARGEST_CORE and _works(found, assembly, k, seed + 10, positive):
+        if dense is None:
+            found = Elimination(assembly, bench.pool)
+            if found.core.unknowns.size <= _LARGEST_CORE and _works(found, assembly, k, seed + 10, positive):
+                return found
+        found = Elimination(assembly, None) if dense is None else dense
+        few = found.products <= _MOST_PRODUCTS * assembly.pieces.size
+        if few and _works(found, assembly, k, seed + 10, positive):
             return found
     return None
+
+
+def _graph(assembly: Assembly) -> sp.csr_matrix:
+    """Which bodies have an element in common."""
+    pieces = assembly.pieces
+    count = int(pieces.body.max(initial=-1)) + 1
+    pairs = [np.zeros((0, 2), dtype=np.int64)]
+    for piece in pieces.pieces:
+        bodies = pieces.body[piece.x].T
+        columns = [column for i, column in enumerate(bodies) if not i or (column != bodies[i - 1]).any()]
+        for i, one in enumerate(columns):
+            for other in columns[:i]:
+                chosen = (one != other) & (one >= 0) & (other >= 0)
+                pairs += [np.stack([one[chosen], other[chosen]], axis=1)]
+    both = np.concatenate(pairs)
+    both = np.unique(np.concatenate([both, both[:, ::-1]]), axis=0)
+    return sp.csr_matrix((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(count, count))
 
 
 def _evaluated(bench: Bench, k: np.ndarray, seed: int, positive: bool) -> bool:

@@ -1,0 +1,179 @@
+"""Native code for dense fronts: products of parts of a matrix, six rows and eight columns of the result at a time.
+
+One thread does it, always in the same order: the last digit does not depend on a library, or on how many threads it
+thinks that it has. A function ``void f(C, A, B, sizes, unused)`` takes addresses of parts of row-major matrices;
+`sizes` are 64-bit numbers: rows of C, its columns, the length of the sums, the row stride of C and A, and that of B.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from livens.engine.native import Code, compile_function
+
+#: Columns of a tile, and rows; what is left of the rows goes in smaller tiles.
+LANES = 8
+_ROWS = (6, 3, 1)
+_TILE = f"<{LANES} x double>"
+_ONES = ", ".join(f"i64 {lane}" for lane in range(LANES))
+
+
+@functools.cache
+def subtract_product() -> Code:
+    """``C -= A B``. Rows of B and C must have room for seven numbers behind their last; these are not changed in C."""
+    return compile_function(_product("subtract", subtract=True), "subtract")
+
+
+@functools.cache
+def multiply_by() -> Code:
+    """``C = A B``, where C may be A if B has eight rows and columns."""
+    return compile_function(_product("multiply", subtract=False), "multiply")
+
+
+@functools.cache
+def solve_lower() -> Code:
+    """``C <- B^-1 C`` for eight rows of C; B is eight by eight, lower triangular, with ones on its diagonal."""
+    return compile_function(_triangular("lower"), "lower")
+
+
+def _product(name: str, subtract: bool) -> str:
+    tiles = "\n".join(_rows(i, rows, subtract) for i, rows in enumerate(_ROWS))
+    return f"""declare {_TILE} @llvm.fmuladd.v{LANES}f64({_TILE}, {_TILE}, {_TILE})
+define void @{name}(ptr %c, ptr %a, ptr %b, ptr %sizes, ptr %unused) #0 {{
+entry:
+{_sizes("m", "n", "k", "ld", "ldb")}
+%any = icmp sgt i64 %n, 0
+br i1 %any, label %columns, label %done
+columns:
+%j = phi i64 [0, %entry], [%jnext, %columns.next]
+%bj = getelementptr inbounds double, ptr %b, i64 %j
+%cj = getelementptr inbounds double, ptr %c, i64 %j
+%behind = sub i64 %n, %j
+{_mask("%behind")}
+br label %tiles0
+{tiles}
+tiles{len(_ROWS)}:
+br label %columns.next
+columns.next:
+%jnext = add i64 %j, {LANES}
+%more = icmp slt i64 %jnext, %n
+br i1 %more, label %columns, label %done
+done:
+ret void
+}}
+attributes #0 = {{ nounwind "prefer-vector-width"="512" }}
+"""
+
+
+def _sizes(*names: str) -> str:
+    lines = []
+    for i, name in enumerate(names):
+        lines.append(f"%p{name} = getelementptr inbounds i64, ptr %sizes, i64 {i}")
+        lines.append(f"%{name} = load i64, ptr %p{name}, align 8")
+    return "\n".join(lines)
+
+
+def _mask(count: str) -> str:
+    """Lanes that are columns of the result."""
+    return f"""%one = insertelement <{LANES} x i64> poison, i64 {count}, i32 0
+%all = shufflevector <{LANES} x i64> %one, <{LANES} x i64> poison, <{LANES} x i32> zeroinitializer
+%inside = icmp slt <{LANES} x i64> <{_ONES}>, %all"""
+
+
+def _rows(number: int, rows: int, subtract: bool) -> str:
+    """Tiles of so many rows, from where the last kind of tile ended."""
+    t = f"t{number}"
+    before = "0" if number == 0 else f"%i{number - 1}"
+    where = "%columns" if number == 0 else f"%tiles{number - 1}"
+    lines = [
+        f"tiles{number}:",
+        f"%i{number} = phi i64 [{before}, {where}], [%{t}.i, %{t}.store]",
+        f"%{t}.i = add i64 %i{number}, {rows}",
+        f"%{t}.fits = icmp sle i64 %{t}.i, %m",
+        f"br i1 %{t}.fits, label %{t}.begin, label %tiles{number + 1}",
+        f"{t}.begin:",
+        f"%{t}.o = mul i64 %i{number}, %ld",
+        f"%{t}.a = getelementptr inbounds double, ptr %a, i64 %{t}.o",
+        f"%{t}.c = getelementptr inbounds double, ptr %cj, i64 %{t}.o",
+    ]
+    for r in range(1, rows):
+        for name in "ac":
+            last = f"%{t}.{name}" if r == 1 else f"%{t}.{name}{r - 1}"
+            lines.append(f"%{t}.{name}{r} = getelementptr inbounds double, ptr {last}, i64 %ld")
+    a = [f"%{t}.a"] + [f"%{t}.a{r}" for r in range(1, rows)]
+    c = [f"%{t}.c"] + [f"%{t}.c{r}" for r in range(1, rows)]
+    lines += [f"br label %{t}.sum", f"{t}.sum:"]
+    lines.append(f"%{t}.k = phi i64 [0, %{t}.begin], [%{t}.knext, %{t}.sum]")
+    lines.append(f"%{t}.b = phi ptr [%bj, %{t}.begin], [%{t}.bnext, %{t}.sum]")
+    for r in range(rows):
+        lines.append(f"%{t}.s{r} = phi {_TILE} [zeroinitializer, %{t}.begin], [%{t}.n{r}, %{t}.sum]")
+    lines.append(f"%{t}.bk = load {_TILE}, ptr %{t}.b, align 8")
+    for r in range(rows):
+        lines += [
+            f"%{t}.p{r} = getelementptr inbounds double, ptr {a[r]}, i64 %{t}.k",
+            f"%{t}.x{r} = load double, ptr %{t}.p{r}, align 8",
+            f"%{t}.y{r} = insertelement {_TILE} poison, double %{t}.x{r}, i32 0",
+            f"%{t}.z{r} = shufflevector {_TILE} %{t}.y{r}, {_TILE} poison, <{LANES} x i32> zeroinitializer",
+            f"%{t}.n{r} = call {_TILE} @llvm.fmuladd.v{LANES}f64({_TILE} %{t}.z{r}, {_TILE} %{t}.bk, "
+            f"{_TILE} %{t}.s{r})",
+        ]
+    lines += [
+        f"%{t}.bnext = getelementptr inbounds double, ptr %{t}.b, i64 %ldb",
+        f"%{t}.knext = add i64 %{t}.k, 1",
+        f"%{t}.more = icmp slt i64 %{t}.knext, %k",
+        f"br i1 %{t}.more, label %{t}.sum, label %{t}.store",
+        f"{t}.store:",
+    ]
+    for r in range(rows):
+        lines.append(f"%{t}.old{r} = load {_TILE}, ptr {c[r]}, align 8")
+        new = f"%{t}.n{r}"
+        if subtract:
+            lines.append(f"%{t}.new{r} = fsub {_TILE} %{t}.old{r}, %{t}.n{r}")
+            new = f"%{t}.new{r}"
+        lines.append(f"%{t}.all{r} = select <{LANES} x i1> %inside, {_TILE} {new}, {_TILE} %{t}.old{r}")
+    lines += [f"store {_TILE} %{t}.all{r}, ptr {c[r]}, align 8" for r in range(rows)]
+    lines.append(f"br label %tiles{number}")
+    return "\n".join(lines)
+
+
+def _triangular(name: str) -> str:
+    body: list[str] = []
+    for r in range(LANES):
+        body.append(f"%o{r} = mul i64 %ld, {r}")
+        body.append(f"%c{r} = getelementptr inbounds double, ptr %cj, i64 %o{r}")
+        body.append(f"%v{r}.0 = load {_TILE}, ptr %c{r}, align 8")
+    for r in range(1, LANES):
+        for k in range(r):
+            x = f"x{r}.{k}"
+            body += [
+                f"%p{x} = getelementptr inbounds double, ptr %b, i64 {r * LANES + k}",
+                f"%{x} = load double, ptr %p{x}, align 8",
+                f"%n{x} = fneg double %{x}",
+                f"%y{x} = insertelement {_TILE} poison, double %n{x}, i32 0",
+                f"%z{x} = shufflevector {_TILE} %y{x}, {_TILE} poison, <{LANES} x i32> zeroinitializer",
+                f"%v{r}.{k + 1} = call {_TILE} @llvm.fmuladd.v{LANES}f64({_TILE} %z{x}, {_TILE} %v{k}.{k}, "
+                f"{_TILE} %v{r}.{k})",
+            ]
+    for r in range(1, LANES):
+        body.append(f"%w{r} = select <{LANES} x i1> %inside, {_TILE} %v{r}.{r}, {_TILE} %v{r}.0")
+        body.append(f"store {_TILE} %w{r}, ptr %c{r}, align 8")
+    return f"""declare {_TILE} @llvm.fmuladd.v{LANES}f64({_TILE}, {_TILE}, {_TILE})
+define void @{name}(ptr %c, ptr %a, ptr %b, ptr %sizes, ptr %unused) #0 {{
+entry:
+{_sizes("m", "n", "k", "ld")}
+%any = icmp sgt i64 %n, 0
+br i1 %any, label %columns, label %done
+columns:
+%j = phi i64 [0, %entry], [%jnext, %columns]
+%cj = getelementptr inbounds double, ptr %c, i64 %j
+%behind = sub i64 %n, %j
+{_mask("%behind")}
+{chr(10).join(body)}
+%jnext = add i64 %j, {LANES}
+%more = icmp slt i64 %jnext, %n
+br i1 %more, label %columns, label %done
+done:
+ret void
+}}
+attributes #0 = {{ nounwind "prefer-vector-width"="512" }}
+"""

@@ -1,0 +1,89 @@
+"""A net of rigid rods in space, of any size: knots on a lattice, rods along its rows and columns, springs across.
+
+No large system of this kind is a chain or a tree, however one looks at it: its equations fill up when they are solved.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError
+from livens.models import shapes
+from livens.models.element import Element, through
+from livens.models.problem import Problem
+from livens.models.system import System
+from livens.problems import problem
+
+
+def _kinetic(v: Any, k: Any) -> Any:
+    return 0.5 * k.m * m.dot(v, v)
+
+
+def _weight(q: Any, k: Any) -> Any:
+    return k.m * k.g * q[2]
+
+
+def _square(q: Any) -> Any:
+    """The squared distance of two knots."""
+    d = q[3:] - q[:3]
+    return [m.dot(d, d)]
+
+
+def _rod(q: Any, k: Any) -> Any:
+    return [0.5 * (_square(q)[0] - k.l**2)]
+
+
+def _stretch(w: Any, k: Any) -> Any:
+    """The energy of a spring across a square of the net, whose rest length is that of its diagonal."""
+    return k.c / 8 * (w[0] - 2 * k.l**2) ** 2
+
+
+def _nailed(q: Any) -> Any:
+    return q
+
+
+def _drawn(q: Any) -> shapes.Shape:
+    return shapes.rod(q[:3], q[3:])
+
+
+_SPRING = through(_square, _stretch)
+
+
+@problem("net", summary="a square net of N x N knots and rigid rods, nailed at a corner, falls", source="livens")
+def net(N: int = 6, m: float = 0.01, l: float = 0.1, g: float = 9.81, c: float = 5000.0, speed: float = 0.1) -> Problem:  # noqa: E741
+    """A net of rods of length `l` between knots of mass `m`; springs of stiffness `c` keep its squares from folding.
+
+    At the start it is flat, and waves run across it: `speed` is that of the knots.
+    """
+    if N < 2:
+        raise InputError(f"option 'N' must be at least 2, got {N}")
+    knot = np.arange(N * N).reshape(N, N)
+    names = [f"knot{n}.{axis}" for n in range(N * N) for axis in "xyz"]
+
+    def both(a: int, b: int) -> list[int]:
+        return [*range(3 * a, 3 * a + 3), *range(3 * b, 3 * b + 3)]
+
+    elements = [
+        Element(range(3 * n, 3 * n + 3), kinetic=_kinetic, potential=_weight, name=f"knot{n}") for n in range(N * N)
+    ]
+    for one, other in ((knot[:, :-1], knot[:, 1:]), (knot[:-1], knot[1:])):
+        elements += [
+            Element(both(a, b), constraints=_rod, name=f"rod{a}-{b}", constraint_names=["length"], look=_drawn)
+            for a, b in zip(one.ravel().tolist(), other.ravel().tolist(), strict=True)
+        ]
+    for one, other in ((knot[:-1, :-1], knot[1:, 1:]), (knot[1:, :-1], knot[:-1, 1:])):
+        elements += [
+            Element(both(a, b), potential=_SPRING, name=f"spring{a}-{b}")
+            for a, b in zip(one.ravel().tolist(), other.ravel().tolist(), strict=True)
+        ]
+    elements.append(Element(range(3), constraints=_nailed, name="nail", constraint_names=["x", "y", "z"]))
+    system = System(names, elements=elements, parameters=dict(m=m, l=l, g=g, c=c))
+    row, column = np.divmod(np.arange(N * N), N)
+    q, v = np.zeros((N * N, 3)), np.zeros((N * N, 3))
+    q[:, 0], q[:, 1] = l * column, l * row
+    v[:, 2] = speed * np.sin(2 * np.pi * row / N) * np.cos(3 * np.pi * column / N)
+    v[0] = 0.0
+    return Problem("net", system, q.ravel(), v.ravel(), "livens-em", 1e-3, 0.5)
