@@ -35,4 +35,4 @@ def jit(function: F) -> F:
 
 def ready(function: Callable[..., Any]) -> bool:
     """Whether a function has been called: the first call compiles it, or reads what is kept of it."""
-    return bool(getattr(function, "signatures", ()))
+    return bool(getattr(function, "overloads", ()))

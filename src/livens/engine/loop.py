@@ -115,6 +115,18 @@ def count(times: np.ndarray, sizes: np.ndarray, origin: float, first: int, h: fl
 
 
 @jit
+def told(
+    iterations: np.ndarray, origin: float, h: float, times: np.ndarray, sizes: np.ndarray, counts: np.ndarray
+) -> int:
+    """Rows of a run of equal steps from its beginning: times, sizes and Newton corrections; the sum of these."""
+    times[0], sizes[0], counts[0], total = origin, 0.0, 0, 0
+    for s in range(sizes.size - 1):
+        times[s + 1], sizes[s + 1], counts[s + 1] = origin + (s + 1) * h, h, iterations[s]
+        total += iterations[s]
+    return total
+
+
+@jit
 def tabulate_steps(
     kernel: int,
     X: np.ndarray,

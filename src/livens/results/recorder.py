@@ -45,7 +45,7 @@ class Recorder:
     def __init__(self, facts: Facts, layout: Layout, file: RunFile | None = None, *, expected: int = _ROWS) -> None:
         self._every, self._names = facts.every, facts.stored
         #: The parts of the state that are kept stand side by side: where each is, and the columns of the state.
-        self._places, self._columns, self._width = _side_by_side(tuple(layout.sizes.items()), self._names)
+        self._places, self._columns, self._width = side_by_side(tuple(layout.sizes.items()), self._names)
         self._kept = (*(name for name in self._names if name not in self._places), _STATE)
         self.regular_rows, self._step = 0, 0
         self._room: Rows = {}
@@ -206,7 +206,7 @@ class Recorder:
 
 
 @functools.lru_cache(maxsize=64)
-def _side_by_side(sizes: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> tuple[dict[str, Any], Any, int]:
+def side_by_side(sizes: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> tuple[dict[str, Any], Any, int]:
     """Where variables of the state stand if they stand side by side, their columns in the state, and how many."""
     layout, places, chosen = Layout(**dict(sizes)), dict[str, slice | int](), list[int]()
     for name in layout.sizes:  # in the order of the state, so that mostly all of it can be copied as it is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -70,13 +70,24 @@ def conserved(model: Model, k: np.ndarray) -> tuple[str, ...]:
     return known[key]
 
 
-def _watched(compiled: CompiledStep) -> tuple[str, int, bool]:
-    """Which energy is watched, where what is supplied stands in the state (-1 if nowhere), and whether all energy that
-    comes in or goes out is known, so that any other change of it is an error.
-    """
-    energy, layout = compiled.model.watched_energy(compiled.scheme.conserves), compiled.layout
-    supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
-    return energy, supplied, bool(energy) and (supplied >= 0 or compiled.model.conservative)
+class Watched(NamedTuple):
+    """What is watched in runs of a compiled step."""
+
+    energy: str
+    momenta: tuple[str, ...]
+    #: Where the energy that is supplied stands in the state; -1 if nowhere.
+    supplied: int
+    #: All energy that comes in or goes out is known, so that any other change of it is an error.
+    accounted: bool
+    table: Table | ElementTable
+    sizes: np.ndarray  # of the momenta
+
+    @classmethod
+    def of(cls, compiled: CompiledStep, momenta: tuple[str, ...]) -> Watched:
+        energy, layout = compiled.model.watched_energy(compiled.scheme.conserves), compiled.layout
+        supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
+        accounted = bool(energy) and (supplied >= 0 or compiled.model.conservative)
+        return cls(energy, momenta, supplied, accounted, *_table(compiled.model, energy, momenta))
 
 
 class Extremes:
@@ -85,15 +96,13 @@ class Extremes:
     name = "extremes"
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
-        model, self._k = compiled.model, k
-        self.energy, self._supplied, self._accounted = compiled.once("extremes", lambda: _watched(compiled))
-        self.momenta = conserved(model, k)
-        self._table, self._sizes = _table(model, self.energy, self.momenta)
+        self._k, momenta = k, conserved(compiled.model, k)
+        self._of = compiled.once(("extremes", momenta), lambda: Watched.of(compiled, momenta))
         self._begun: tuple[float, np.ndarray] | None = None  # the state before the first step
         self._first: np.ndarray | None = None
         self._last = np.zeros(1)  # the last energy
         # largest so far: drift, increment, kinetic energy, |g|, |G v|, momentum drift and size of each momentum
-        self._largest = np.zeros(5 + 2 * len(self.momenta))
+        self._largest = np.zeros(5 + 2 * len(momenta))
         self._trusted = np.zeros(1)  # the largest magnitude of the energy while it was right
 
     def begin(self, carry: Carry) -> None:
@@ -105,30 +114,31 @@ class Extremes:
         """Take states into account, in the order of time."""
         if self._begun is not None:
             self._begun = None
-            self._take(steps.times, steps.states)
+            self.take(steps.times, steps.states)
         elif steps.taken:
-            self._take(steps.t, steps.Z)
+            self.take(steps.t, steps.Z)
 
     def _catch_up(self) -> None:
         """Look at the state before the first step, if no step was taken."""
         if self._begun is not None:
             (t, z), self._begun = self._begun, None
-            self._take(np.array([t]), z[None, :])
+            self.take(np.array([t]), z[None, :])
 
-    def _take(self, t: np.ndarray, Z: np.ndarray) -> None:
+    def take(self, t: np.ndarray, Z: np.ndarray) -> None:
+        """Take states into account; the first ones of a run begin with that before the first step."""
         begins = self._first is None
-        first = self._first = np.empty(self._table.width) if self._first is None else self._first
+        of = self._of
+        first = self._first = np.empty(of.table.width) if self._first is None else self._first
         # energy that came in or went out through forces and dissipation is not drift
-        largest = self._last, self._largest, self._sizes, self._trusted
-        self._table.fold(t, Z, self._k, self._supplied, begins, first, *largest)
+        of.table.fold(t, Z, self._k, of.supplied, begins, first, self._last, self._largest, of.sizes, self._trusted)
 
     def jump(self, before: Carry, after: Carry, k: np.ndarray) -> None:
         """An action has changed state or parameters: what follows is measured against what it would have been."""
-        old = self._table(np.array([before.t]), before.z[None, :], self._k)[0]
-        new = self._table(np.array([after.t]), after.z[None, :], k)[0]
+        old = self._of.table(np.array([before.t]), before.z[None, :], self._k)[0]
+        new = self._of.table(np.array([after.t]), after.z[None, :], k)[0]
         self._k = k
         assert self._first is not None
-        if self._supplied < 0:  # else the change of energy is in the account of what was supplied
+        if self._of.supplied < 0:  # else the change of energy is in the account of what was supplied
             self._first[0] += new[0] - old[0]
             self._last[0] += new[0] - old[0]
         self._first[4:] += new[4:] - old[4:]
@@ -142,10 +152,10 @@ class Extremes:
 
         Kinetic energy must have grown as well: a motion of the size of round-off has an energy of round-off.
         """
-        if not self._accounted:
+        if not self._of.accounted:
             return ""
-        drift, _, magnitude = self._largest[:3].tolist()
-        before = max(abs(self._start_energy), float(self._trusted[0]))
+        drift, magnitude = self._largest.item(0), self._largest.item(2)
+        before = max(abs(self._start_energy), self._trusted.item(0))
         if drift <= _EXPLODED * before or magnitude <= _EXPLODED * before or not 0 < before < np.inf:
             return ""
         if not np.isfinite(drift + magnitude):
@@ -160,7 +170,7 @@ class Extremes:
         """The same, put into words when somebody asks."""
         self._catch_up()
         start, trusted, largest = self._start_energy, float(self._trusted[0]), self._largest.copy()
-        energy, momenta = self.energy, self.momenta
+        energy, momenta = self._of.energy, self._of.momenta
         return lambda: summary_of(energy, momenta, energy_scale(start, trusted, float(largest[2])) or 1.0, largest)
 
     def state(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ _TRIALS, _CLOSE = 60, 1e-13
 #: The last step to the end may fail, and be replaced by at most this many shorter ones.
 _LAST_STEPS = 4096
 #: Equal steps have no flow of sizes.
-_NO_FLOW = flow(0.0)
+NO_FLOW = flow(0.0)
 
 
 class March(Protocol):
@@ -91,8 +91,8 @@ class EqualSteps:
         return self.step, self.step + self._steps - self._counted, "steps"
 
     def take(self, stepper: Stepper, carry: Carry, most: int) -> Steps:
-        policy = _policy(self._plan.h, self._origin, self._counted)
-        steps = stepper.advance(carry, min(most, self._steps - self._counted), policy, _NO_FLOW)
+        policy = equal_policy(self._plan.h, self._origin, self._counted)
+        steps = stepper.advance(carry, min(most, self._steps - self._counted), policy, NO_FLOW)
         self._counted += steps.taken
         self.step += steps.taken
         return steps
@@ -104,7 +104,7 @@ class EqualSteps:
         return self._one(stepper, _afresh(carry), until - carry.t, until)
 
     def _one(self, stepper: Stepper, carry: Carry, size: float, until: float) -> Steps:
-        return _ending(stepper.advance(carry, 1, _policy(size, carry.t, 0), _NO_FLOW), until)
+        return _ending(stepper.advance(carry, 1, equal_policy(size, carry.t, 0), NO_FLOW), until)
 
     def rebase(self, carry: Carry) -> None:
         self._count_from(carry.t)
@@ -142,8 +142,8 @@ class FictiveSteps:
 
     def take(self, stepper: Stepper, carry: Carry, most: int) -> Steps:
         h, first = self._plan.h, self._counted
-        policy = _policy(h, self._origin, first, self._entry, self._plan.t_end)
-        steps = stepper.advance(carry, most, policy, _NO_FLOW)
+        policy = equal_policy(h, self._origin, first, self._entry, self._plan.t_end)
+        steps = stepper.advance(carry, most, policy, NO_FLOW)
         steps = replace(steps, fictive=self._origin + np.arange(first + 1, first + steps.taken + 1) * h)
         if not np.all(steps.sizes > 0):  # a NaN is not greater either
             why = "time does not go on, as the scaling function is not positive any more"
@@ -164,8 +164,8 @@ class FictiveSteps:
         low, high, short, beyond = 0.0, self._plan.h, -rest, 0.0
         for _ in range(_TRIALS):
             size = (low * beyond - high * short) / (beyond - short) if beyond else high
-            policy = _policy(size, self._fictive, 0, self._entry, np.inf)
-            steps = stepper.advance(carry, 1, policy, _NO_FLOW)
+            policy = equal_policy(size, self._fictive, 0, self._entry, np.inf)
+            steps = stepper.advance(carry, 1, policy, NO_FLOW)
             if steps.trouble is not None:
                 return steps
             gap = float(steps.t[0]) - until
@@ -227,7 +227,7 @@ class ControlledSteps:
         return stepper.advance(carry, _LAST_STEPS, self._policy(self._plan.t_end, True), self._flow.copy())
 
     def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
-        return _ending(stepper.advance(_afresh(carry), 1, _policy(until - carry.t, carry.t, 0), self._flow), until)
+        return _ending(stepper.advance(_afresh(carry), 1, equal_policy(until - carry.t, carry.t, 0), self._flow), until)
 
     def rebase(self, carry: Carry) -> None:
         """The next step is as long as the last regular one; everything that steps know of each other begins anew."""
@@ -253,7 +253,8 @@ class ControlledSteps:
             self._flow = restored_flow(stored["flow"])
 
 
-def _policy(h: float, origin: float, first: int, entry: int = -1, limit: float = np.inf) -> Policy:
+def equal_policy(h: float, origin: float, first: int, entry: int = -1, limit: float = np.inf) -> Policy:
+    """Steps of one size, counted from a time or from a fictive one."""
     return Policy(False, float(h), float(origin), int(first), int(entry), float(limit), np.inf, True)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from livens.models.system import System
 from livens.results.record import Facts
 from livens.run.control import StepControl
 from livens.schemes.base import Scheme
+
+T = TypeVar("T")
 
 TIERS = ("auto", "fused", "assembled", "reference")
 #: Steps with more unknowns than this are assembled, element type by element type: one straight line of native code for
@@ -188,22 +190,32 @@ class Plan:
         return tuple(name for name in available if name == "t" or name in names)
 
     @functools.cached_property
-    def _told(self) -> dict[str, Facts]:
-        """What files are told of the plan, by fingerprint; shared with the plans that follow from it by `again`."""
+    def _shared(self) -> dict[tuple[str, str], Any]:
+        """What is the same for all plans that follow from this one by `again`, by what it is and for which step."""
         return {}
+
+    def made_once(self, what: str, compiled: CompiledStep, make: Callable[[Plan, CompiledStep], T]) -> T:
+        """What is made from the plan and its compiled step, but not from where it starts nor from its parameters.
+
+        Results know their plans: what is made must not hold the compiled step, whose code would never be freed.
+        """
+        key, known = (what, compiled.fingerprint), self._shared
+        if key not in known:
+            known[key] = make(self, compiled)
+        found: T = known[key]
+        return found
 
     # -- as a file says it --------------------------------------------------------------------------------------------
     def facts(self, compiled: CompiledStep) -> Facts:
         """What a result file keeps of the plan, with what it was compiled to."""
-        model, key = self.model, compiled.fingerprint
-        known = self._told.get(key)
-        if known is None:  # the same for all runs that differ only in where they start and in parameters
-            known = self._told[key] = self._facts(compiled)
+        model, known = self.model, self.made_once("facts", compiled, Plan._facts)
         facts: Facts = object.__new__(Facts)
-        facts.__dict__.update(known.__dict__)
         # what takes longer than a short run is found out when somebody asks
-        facts.parameters = lambda: model.parameter_values(self.parameters, self.k)  # type: ignore[assignment]
-        facts.scene = lambda: model.scene_with(self.k).plain()  # type: ignore[assignment]
+        facts.__dict__.update(
+            known.__dict__,
+            parameters=lambda: model.parameter_values(self.parameters, self.k),
+            scene=lambda: model.scene_with(self.k).plain(),
+        )
         return facts
 
     def _facts(self, compiled: CompiledStep) -> Facts:

@@ -120,15 +120,20 @@ class Preparation:
             self._thread.join()
 
 
-@contextlib.contextmanager
-def preparing(title: str, show: bool | None = None) -> Iterator[None]:
+_NOTHING = contextlib.nullcontext()
+
+
+def preparing(title: str, show: bool | None = None) -> contextlib.AbstractContextManager[None]:
     """Meanwhile, what is said about the stages of a preparation is shown; by default on a terminal.
 
     Within another preparation nothing changes: whoever began first shows what is done.
     """
-    if not (somebody_looks() if show is None else show) or not nobody_listens():
-        yield
-        return
+    shown = (somebody_looks() if show is None else show) and nobody_listens()
+    return _shown(title) if shown else _NOTHING
+
+
+@contextlib.contextmanager
+def _shown(title: str) -> Iterator[None]:
     preparation = Preparation(title)
     try:
         with listening(preparation):

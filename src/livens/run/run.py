@@ -127,12 +127,19 @@ class Run:
         plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
     ) -> tuple[Carry, Stepper]:
         """State and unknowns before the first step, and who takes it; `memory` if what the scheme adds is known."""
+        carry, _ = Run.first_carry(plan, compiled, initial, memory)
+        return carry, _stepper(plan, compiled, carry)
+
+    @staticmethod
+    def first_carry(
+        plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
+    ) -> tuple[Carry, np.ndarray]:
+        """State and unknowns before the first step, and the constants of that step."""
         if memory is None:
             memory = compiled.scheme.memory(compiled.model, initial.values, plan.k, initial.t, plan.h)
         z = compiled.layout.vector({**initial.values, **memory})
         c = step_constants(plan.h, plan.t0, plan.k)
-        carry = Carry.start(initial.t, z, compiled.first_guess(z, c, plan.tier))
-        return carry, _stepper(plan, compiled, carry)
+        return Carry.start(initial.t, z, compiled.first_guess(z, c, plan.tier)), c
 
     def _checkpoint(self) -> Checkpoint:
         """The states of everything that goes on from step to step."""
@@ -280,10 +287,7 @@ class Run:
     def _chunk(self) -> int:
         """How many steps the next chunk may have."""
         plan = self._plan
-        numbers = _ASSEMBLED_NUMBERS if plan.tier == "assembled" else _CHUNK_NUMBERS
-        chunk = max(1, min(_CHUNK_STEPS, numbers // (self._carry.z.size + self._carry.x.shape[1])))
-        if plan.tier == "reference":
-            chunk = _REFERENCE_STEPS
+        chunk = chunk_of(plan.tier, self._carry.z.size + self._carry.x.shape[1])
         if self._sampling is not None:
             chunk = min(chunk, self._sampling.room(self._march.step))
         most = plan.control.most_steps if plan.control else 0
@@ -414,6 +418,14 @@ class Run:
     def _interruption(self) -> Interrupted:
         message = f"stopped by the user at t = {self._carry.t:.9g}"
         return Interrupted(message, self._finished("interrupted", message))
+
+
+def chunk_of(tier: str, numbers: int) -> int:
+    """How many steps of so many numbers are taken at a time."""
+    if tier == "reference":
+        return _REFERENCE_STEPS
+    most = _ASSEMBLED_NUMBERS if tier == "assembled" else _CHUNK_NUMBERS
+    return max(1, min(_CHUNK_STEPS, most // numbers))
 
 
 def _kept_events(earlier: Record) -> list[dict[str, Any]]:

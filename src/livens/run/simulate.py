@@ -13,6 +13,7 @@ from livens.errors import InputError
 from livens.expressions.numbers import number, path_of
 from livens.models.model import InitialState, Model
 from livens.models.problem import Problem
+from livens.results.checkpoint import Checkpoint
 from livens.results.hdf5_reader import load
 from livens.results.hdf5_writer import RunFile
 from livens.results.provenance import provenance
@@ -24,6 +25,7 @@ from livens.run.first_step import first_step
 from livens.run.plan import Plan
 from livens.run.progress import preparing
 from livens.run.run import Onlooker, Run
+from livens.run.short import ShortRun
 from livens.schemes.base import Scheme
 
 #: Where the number of steps is not known beforehand, room is made for this many rows at first.
@@ -130,17 +132,28 @@ def execute(
     progress: bool | None = None,
     begun: float | None = None,
     onlooker: Onlooker | None = None,
+    may_be_short: bool = True,
 ) -> Result:
-    """Do what a plan says; `begun` is when getting ready began, `onlooker` sees the run while it is under way."""
+    """Do what a plan says; `begun` is when getting ready began, `onlooker` sees the run while it is under way.
+
+    Short runs are taken in one go, see `livens.run.short`, unless they must not be.
+    """
     begun = time.perf_counter() if begun is None else begun
     with preparing(plan.title, progress):
         compiled, initial = compile_and_start(plan)
         if plan.automatic:
             plan = dataclasses.replace(plan, h=first_step(plan, compiled, initial))
-        facts, rows = plan.facts(compiled), plan.rows or _ROWS
+        facts = plan.facts(compiled)
         facts.events = names_of(events)
         facts.made = lambda: provenance(plan)  # type: ignore[assignment]  # it takes longer than a short run
-        file = None
+        if may_be_short and out is None and onlooker is None and not events:
+            short = plan.made_once("short", compiled, ShortRun.of)
+            if short is not None:
+                compile_s = time.perf_counter() - begun
+                found = short.run(plan, compiled, facts, initial, lambda: _checkpoint(plan), compile_s)
+                if found is not None:
+                    return found
+        file, rows = None, plan.rows or _ROWS
         if out is not None:
             file = RunFile.create(path_of("out", out), facts, rows=rows, force=force)
         recorder = Recorder(facts, compiled.layout, file, expected=rows)
@@ -160,6 +173,11 @@ def execute(
             raise
     run.statistics.compile_s = time.perf_counter() - begun
     return run.go()
+
+
+def _checkpoint(plan: Plan) -> Checkpoint:
+    """From where a longer run than this one goes on."""
+    return execute(plan, progress=False, may_be_short=False).record.checkpoint
 
 
 def resume(

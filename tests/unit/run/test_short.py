@@ -1,0 +1,130 @@
+"""Short runs, taken in one call of the loop: the same as any other run, or left to it."""
+
+import gc
+import weakref
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens.engine import compiled as compiled_module
+from livens.engine import native
+from livens.engine.compiled import compiled_step
+from livens.run import short
+from livens.run.plan import Plan
+from livens.run.simulate import execute
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Counts the runs that were taken in one call, and those that were tried and left to a `Run`."""
+    seen, run = SimpleNamespace(taken=0, left=0), short.ShortRun.run
+
+    def counting(self, *given):
+        found = run(self, *given)
+        seen.taken += found is not None
+        seen.left += found is None
+        return found
+
+    monkeypatch.setattr(short.ShortRun, "run", counting)
+    return seen
+
+
+def same(one, other):
+    assert one.stored == other.stored
+    assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in one.stored)
+    assert one.summary == other.summary and one.facts == other.facts
+    assert (one.status, one.message, one.events) == (other.status, other.message, other.events)
+    for name in ("steps", "newton_iterations", "repivots", "reference_steps"):
+        assert getattr(one.statistics, name) == getattr(other.statistics, name)
+    assert one.record.checkpoint.keys() == other.record.checkpoint.keys()
+    for name, part in one.record.checkpoint.items():
+        for key, value in part.items():
+            assert np.array_equal(value, other.record.checkpoint[name][key]), (name, key)
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme", "every", "store"),
+    [
+        ("simple-pendulum", "livens-em", 1, None),
+        ("simple-pendulum", "ggl-variational", 5, None),
+        ("simple-pendulum", "radau-iia-2", 1, ("multipliers",)),
+        ("kepler", "livens-em", 1, None),
+        ("kepler", "gauss-2", 2, ("p", "q")),
+        ("rlc-circuit", "gauss-2", 1, None),
+        ("spring-pendulum", "livens-midpoint", 10, "q"),
+    ],
+)
+def test_it_is_the_run_step_by_step(name, scheme, every, store, watched):
+    problem = lv.problems.load(name)
+    plan = Plan.of(problem, scheme=scheme, t_end=problem.t0 + 50 * problem.h, every=every, store=store)
+    whole = execute(plan, may_be_short=False)
+    same(execute(plan), whole)
+    assert watched.taken == 1
+
+
+def test_it_is_resumed_as_any_other(tmp_path, watched):
+    problem = lv.problems.load("simple-pendulum")
+    lv.simulate(problem, h=0.01, t_end=0.1)
+    path = lv.simulate(problem, h=0.01, t_end=1.0).save(tmp_path / "short.h5")
+    assert watched.taken >= 1
+    longer = lv.resume(path, t_end=2.0)
+    assert np.array_equal(longer.q, lv.simulate(problem, h=0.01, t_end=2.0).q)
+
+
+def test_what_does_not_go_smoothly_is_left_to_others(watched):
+    problem = lv.problems.load("simple-pendulum")
+    lv.simulate(problem, h=0.01, t_end=0.1)
+    tried = watched.taken + watched.left
+    lv.simulate(problem, h=0.01, t_end=0.105)  # its last step is shorter
+    lv.simulate(problem, h=0.01, t_end=0.1, every=3)  # its last row is not regular
+    lv.simulate(problem, h=0.01, t_end=0.1, events=[lv.Event(lambda q, v: q[0], "down")])
+    lv.simulate(problem, h=0.01, t_end=100.0)
+    lv.simulate(problem, h=0.01, t_end=0.1, tier="reference")
+    assert watched.taken + watched.left == tried
+
+
+def test_a_failure_says_what_a_run_would_say(watched):
+    """The motion reaches the end of where its potential is defined."""
+    system = lv.System(
+        "a b", kinetic=lambda v: (v @ v) / 2, potential=lambda q: -lv.math.sqrt(1 - q[0]) + q[1] ** 2 / 2
+    )
+    plan = Plan.of(system, dict(q0=[0, 1], v0=[3, 0]), scheme="gauss-1", h=0.01, t_end=1.0)
+    told = []
+    for may_be_short in (True, False):
+        with pytest.raises(lv.IntegrationError) as failure:
+            execute(plan, may_be_short=may_be_short)
+        told.append(failure.value)
+    assert watched.left == 1 and watched.taken == 0
+    assert str(told[0]) == str(told[1]) and np.array_equal(told[0].result.q, told[1].result.q)
+
+
+def test_results_do_not_keep_code(watched):
+    """A result knows its plan and how to find a checkpoint; the machine code goes all the same."""
+    model = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: 0.987654321 * q[0] ** 2)
+    lv.simulate(model, [1.0], [0.0], h=0.1, t_end=1.0)
+    kept = lv.simulate(model, [1.0], [0.0], h=0.1, t_end=1.0)
+    assert watched.taken >= 1
+    owner = weakref.ref(compiled_step(model, lv.schemes.get("livens-em")))
+    compiled_module._compiled.clear()
+    native.forget()
+    gc.collect()
+    assert owner() is None
+    assert kept.record.checkpoint["march"]["step"] == 10
+
+
+def test_an_explosion_is_not_taken_for_a_run(watched):
+    """All steps are solved, but with a step far too long for the spring the energy grows without bound."""
+    system = lv.System(
+        "x y z",
+        kinetic=lambda v: (v @ v) / 2,
+        potential=lambda q: 5e5 * q[2] ** 2 + q[1],
+        constraints=lambda q: [(q[0] ** 2 + q[1] ** 2 - 1) / 2],
+    )
+    step = lv.prepare(system, scheme="rattle", h=0.001, t_end=0.05)
+    step.run([1, 0, 1e-3], [0, 0, 0])
+    before = watched.left
+    with pytest.raises(lv.IntegrationError, match="exploded"):
+        step.run([1, 0, 1e-3], [0, 0, 0], h=0.01, t_end=0.5)
+    assert watched.left == before + 1
