@@ -1,8 +1,5 @@
 """Scenarios for tests, random expressions, and what is said about those that are wrong."""
 
-import subprocess
-import sys
-
 import pytest
 from hypothesis import strategies as st
 
@@ -88,13 +85,6 @@ def guarded(job):
         result = error
         assert str(error).isascii() or str(error).encode("utf-8")
     return result
-
-
-PROGRAM = [sys.executable, "-c", "from livens.cli import main; main()"]
-
-
-def livens(*arguments, cwd):
-    return subprocess.run([*PROGRAM, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
 def changed(old, new):

@@ -13,6 +13,7 @@ from scipy.linalg import lapack
 from livens.errors import InputError
 from livens.expressions.numbers import one_of, vector
 from livens.expressions.stages import stage
+from livens.models.balance import balanced
 from livens.models.element_numbers import ElementNumbers
 from livens.models.model import InitialState
 from livens.models.redundancy import redundant_constraints
@@ -60,10 +61,11 @@ def initial_state(
     check_finite(here)
     if system.m:
         if project:
-            q = nearest_position(numbers, q, system)
-            v = nearest_velocity(numbers, q, v)
+            q, v = nearest_state(numbers, system, q, v)
             here = Here(*numbers.at_start(q, v))
         check_consistent(system, numbers, here.g.ravel(), here.g_rate.ravel(), here.G, q, v)
+    q, v = balanced(system, q, v, t0, k, project, functools.partial(nearest_state, numbers, system))
+    here = Here(*numbers.at_start(q, v))
     if redundant == "auto" or system.frames:
         dropped = redundant_constraints(system, q, v, numbers.slopes, functools.partial(onto_constraints, numbers))
         if dropped and redundant == "error":
@@ -91,7 +93,15 @@ def _regular_start(
         if info or not lapack.dgecon(factors, norm)[0] > _REGULAR:
             return None
         multipliers = found.ravel()[system.n :]
+    elif not _definite(A):
+        return None  # some coordinate may have no mass
     return InitialState(t0, {"q": q, "v": v, "p": p.ravel(), "multipliers": multipliers})
+
+
+def _definite(M: np.ndarray) -> bool:
+    """Whether a matrix is positive definite beyond doubt, whatever the units of its rows are."""
+    factor, info = lapack.dpotrf(M)
+    return not info and bool((factor.diagonal() ** 2 > _REGULAR * M.diagonal()).all())
 
 
 class Here(NamedTuple):
@@ -210,6 +220,14 @@ def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.n
             break
         position = better
     return position
+
+
+def nearest_state(
+    numbers: AnyNumbers, system: System, q: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The consistent position nearest to q, and the velocity nearest to v there."""
+    position = nearest_position(numbers, q, system) if system.m else q
+    return position, nearest_velocity(numbers, position, v) if system.m else v
 
 
 def onto_constraints(numbers: AnyNumbers, q: np.ndarray) -> np.ndarray | None:

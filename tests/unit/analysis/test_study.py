@@ -23,13 +23,9 @@ from livens.analysis.study.steps import step_sizes, usual_steps
 from livens.analysis.study.table import write_table
 from livens.errors import InputError
 from livens.plot import diagrams
+from terminal import livens
 
-PROGRAM = [sys.executable, "-c", "from livens.cli import main; main()"]
 STEPS = [0.1 / 2**i for i in range(8)]
-
-
-def livens(*arguments, cwd):
-    return subprocess.run([*PROGRAM, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
 def pendulum():

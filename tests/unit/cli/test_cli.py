@@ -1,4 +1,4 @@
-"""The command line, as a person uses it: subprocesses, exit codes, one clear sentence instead of a traceback."""
+"""The command line, as a person uses it: output, exit codes, one clear sentence instead of a traceback."""
 
 import json
 import subprocess
@@ -7,12 +7,17 @@ import sys
 import numpy as np
 
 import livens as lv
+from terminal import livens, process
 
-PROGRAM = [sys.executable, "-c", "from livens.cli import main; main()"]
 
-
-def livens(*arguments, cwd):
-    return subprocess.run([*PROGRAM, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
+def test_as_a_process(tmp_path):
+    """Exit code, output and file of one that goes well, and of one that cannot."""
+    done = process("run", "simple-pendulum", "--t-end", "0.1", "--every", "10", cwd=tmp_path)
+    assert done.returncode == 0 and "100 steps" in done.stdout and done.stderr == ""
+    assert len(lv.load(tmp_path / "simple-pendulum.h5")) == 11
+    refused = process("run", "simple-pendulum", "--h", "0", cwd=tmp_path)
+    assert refused.returncode == 2 and refused.stdout == ""
+    assert refused.stderr.startswith("livens: h must be greater than 0") and "Traceback" not in refused.stderr
 
 
 def test_help_names_the_commands(tmp_path):

@@ -16,9 +16,9 @@ from livens.cli.plot import plot as plot_command
 from livens.plot import style
 from livens.plot.curves import round_off, thin, thin_path
 from livens.plot.names import label, points, quantity, spread
+from terminal import PROGRAM, livens
 
 EPS = np.finfo(float).eps
-PROGRAM = [sys.executable, "-c", "from livens.cli import main; main()"]
 
 
 @pytest.fixture(autouse=True)
@@ -416,10 +416,6 @@ def test_no_momenta_without_symmetries(linkage):
 
 
 # -- command line -----------------------------------------------------------------------------------------------------
-def livens(*arguments, cwd):
-    return subprocess.run([*PROGRAM, "plot", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
-
-
 @pytest.fixture(scope="module")
 def folder(pendulum, tmp_path_factory):
     folder = tmp_path_factory.mktemp("plots")
@@ -428,14 +424,14 @@ def folder(pendulum, tmp_path_factory):
 
 
 def test_command_line(folder):
-    done = livens("swing.h5", "--out", "figures", cwd=folder)
+    done = livens("plot", "swing.h5", "--out", "figures", cwd=folder)
     assert done.returncode == 0 and done.stderr == ""
     lines = done.stdout.split()
     assert lines[0] == "figures/swing-energy.png" and len(lines) == 9
     assert all((folder / line).is_file() for line in lines)
-    done = livens("swing.h5", "--what", "energy,constraints", "--out", "some", cwd=folder)
+    done = livens("plot", "swing.h5", "--what", "energy,constraints", "--out", "some", cwd=folder)
     assert done.stdout.split() == ["some/swing-energy.png", "some/swing-constraints.png"]
-    done = livens("swing.h5", "--what", "phase-portrait", "--out", "phase.pdf", cwd=folder)
+    done = livens("plot", "swing.h5", "--what", "phase-portrait", "--out", "phase.pdf", cwd=folder)
     assert done.stdout.split() == ["phase.pdf"] and (folder / "phase.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -448,7 +444,7 @@ def test_command_line(folder):
     ],
 )
 def test_bad_input_is_a_sentence(folder, arguments, words):
-    done = livens(*arguments, cwd=folder)
+    done = livens("plot", *arguments, cwd=folder)
     assert done.returncode == 2 and words in done.stderr
     assert "Traceback" not in done.stderr and done.stdout == ""
 

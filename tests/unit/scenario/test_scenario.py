@@ -18,7 +18,8 @@ from livens import math as m
 from livens.errors import InputError
 from livens.scenario import evaluate, grammar, reader, tokens
 from livens.scenario import example as examples
-from scenarios import EVERYTHING, EXPRESSIONS, PENDULUM, changed, complaint, guarded, livens, value
+from scenarios import EVERYTHING, EXPRESSIONS, PENDULUM, changed, complaint, guarded, value
+from terminal import livens
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "scenarios.md"
 
