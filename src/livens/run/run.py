@@ -431,11 +431,13 @@ def _switched(plan: Plan, events: Sequence[Mapping[str, Any]]) -> Plan:
 
 def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
     """A tier for the run, with a pivot order that suits its first step."""
-    control, order = None, None
-    if plan.control:
+    control, order, own = None, None, None
+    if plan.control and plan.scheme.own_steps:
+        own = plan.control.own_steps(plan.t_end - plan.t0)
+    elif plan.control:
         estimated = compiled.estimated(plan.tier) if plan.control.estimates else None
         control = plan.control.of(estimated, plan.h, plan.t_end - plan.t0)
-    if plan.tier == "fused" and compiled.flat.size:
+    if plan.tier == "fused" and compiled.size:
         c = step_constants(plan.h, plan.t0, plan.k)
         typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())
         try:
@@ -446,7 +448,7 @@ def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
                 f"the first step cannot be solved: {error}; {open_}. "
                 "If this is a singular position, start a little beside it"
             ) from None
-    found = compiled.stepper(plan.tier, plan.k, order, control)
+    found = compiled.stepper(plan.tier, plan.k, order, control, own)
     if plan.tier == "fused" and not ready(loop.advance):
         stage("compiling the loop, once per machine")
         found.compile(carry)
