@@ -368,7 +368,7 @@ class Run:
 
     def _failure(self, trouble: Trouble) -> IntegrationError:
         t, h = self._carry.t, trouble.h
-        where = f"from t = {t:.9g} to {t + h:.9g}" if not self._plan.scheme.fictive else f"from t = {t:.9g}"
+        where = f"from t = {t:.9g} to {t + h:.9g}" if h and not self._plan.scheme.fictive else f"from t = {t:.9g}"
         worst = (
             f"; the worst equation is the {trouble.equation} with residual {trouble.residual:.3g} (round-off allows "
             f"{trouble.floor:.1g})"
@@ -379,6 +379,8 @@ class Run:
         return IntegrationError(message, self._finished("failed", message))
 
     def _advice(self, h: float) -> str:
+        if not h:
+            return "The motion may end there, as in a collision, or the model may not be smooth there"
         return hidden_constraints_left(
             self._plan, self._compiled.layout, self._carry, self._extremes.summary(), self.statistics.steps
         ) or (

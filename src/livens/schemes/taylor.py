@@ -45,7 +45,8 @@ class Taylor(Scheme):
     def for_tolerance(self, tolerance: float) -> Scheme:
         if not 0 < tolerance < 1:
             return self
-        return TaylorOfOrder(min(max(math.ceil(1 - math.log(tolerance) / 2), _LOWEST), _HIGHEST))
+        order = min(max(math.ceil(1 - math.log(tolerance) / 2 - 1e-9), _LOWEST), _HIGHEST)
+        return self if order == self.order else TaylorOfOrder(order)
 
     def missing(self, model: Any) -> list[str]:
         if "elements" in model.forms and "phase space" not in model.forms:

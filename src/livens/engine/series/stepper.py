@@ -136,16 +136,14 @@ class Between:
             self._call(*(a.ctypes.data for a in (X, constants, times, C)), len(X))
         return C[:, :, self._code.place]
 
-    def states(self, Z: np.ndarray, t: np.ndarray, k: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """States at some times after the beginnings of steps: ``times[s, i]`` after that of step s."""
-        e, C = self._equations, self.coefficients(Z, t, k)
-        out = np.repeat(Z[:, None, :], times.shape[1], axis=1)
-        value = np.zeros((len(Z), times.shape[1], C.shape[2]))
-        slope = np.zeros_like(value)
+    def evaluated(self, Z: np.ndarray, C: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """States so long after Z, with the coefficients C there, one of each for every state."""
+        e, out, time = self._equations, Z.copy(), after[:, None]
+        value, slope = np.zeros((len(Z), C.shape[2])), np.zeros((len(Z), C.shape[2]))
         for order in reversed(range(e.order + 1)):
-            slope = slope * times[:, :, None] + value
-            value = value * times[:, :, None] + C[:, order, None, :]
-        out[:, :, list(e.columns)] = value
+            slope = slope * time + value
+            value = value * time + C[:, order]
+        out[:, list(e.columns)] = value
         if e.velocities:
-            out[:, :, list(e.velocities.values())] = slope[:, :, list(e.velocities)]
+            out[:, list(e.velocities.values())] = slope[:, list(e.velocities)]
         return out
