@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,11 @@ from livens.expressions.graph.elementary import Field, decompose
 from livens.expressions.graph.series import coefficients
 from livens.expressions.layout import Layout
 from livens.schemes.step import FlatEquations, StepEquations
+
+
+def best_order(tolerance: float) -> int:
+    """The order that costs least for a relative error of a step: ``1 - log(tolerance)/2`` (Jorba and Zou, sect. 3.2)."""
+    return math.ceil(1 - math.log(tolerance) / 2 - 1e-9)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import casadi as ca
 from livens.errors import InputError, ModelError
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.maps import Phase, phase_of
-from livens.schemes.series import SeriesEquations
+from livens.schemes.series import SeriesEquations, best_order
 
 #: The order that suits the last digit of a double best.
 USUAL = 20
@@ -45,7 +45,7 @@ class Taylor(Scheme):
     def for_tolerance(self, tolerance: float) -> Scheme:
         if not 0 < tolerance < 1:
             return self
-        order = min(max(math.ceil(1 - math.log(tolerance) / 2 - 1e-9), _LOWEST), _HIGHEST)
+        order = min(max(best_order(tolerance), _LOWEST), _HIGHEST)
         return self if order == self.order else TaylorOfOrder(order)
 
     def missing(self, model: Any) -> list[str]:
@@ -69,7 +69,7 @@ class TaylorOfOrder(Taylor):
     """A Taylor series of a given order."""
 
     family = "taylor:<order>"
-    examples = ((4,), (8,), (12,), (16,))
+    examples = ((4,), (8,))
 
     def __init__(self, order: int) -> None:
         if not _LOWEST <= order <= _HIGHEST:

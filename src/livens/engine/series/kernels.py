@@ -17,7 +17,7 @@ from livens.engine.series.loops import LoopedRecurrences
 from livens.engine.series.vectors import Vectors, widest
 from livens.expressions.graph.constants import values_of
 from livens.expressions.graph.elementary import Field
-from livens.schemes.series import SeriesEquations
+from livens.schemes.series import SeriesEquations, best_order
 
 #: No step is shorter than this many units in the last place of the time.
 _UNITS = 16.0 * 2.0**-52
@@ -337,7 +337,8 @@ def _made(equations: SeriesEquations, name: str) -> SeriesCode:
 def exponent(tolerance: float, order: int) -> float:
     """By which power of two a step is shorter than the radius of convergence.
 
-    A term of the last order is then at most as large as the tolerance. With the order that suits the tolerance best a
-    step is 1/e^2 of the radius, a little less for low orders, and never longer (Jorba and Zou, sect. 3.2).
+    A term of the last order is then as large as the tolerance. With the order that suits the tolerance best a step is
+    1/e^2 of the radius, a little less for low orders (Jorba and Zou, sect. 3.2).
     """
-    return (min(math.log(tolerance) / (order - 1), -2.0) - 0.7 / (order - 1)) / math.log(2.0)
+    part = -2.0 if order == best_order(tolerance) else math.log(tolerance) / (order - 1)
+    return (part - 0.7 / (order - 1)) / math.log(2.0)
