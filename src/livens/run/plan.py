@@ -255,6 +255,8 @@ def _own_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
     """A scheme that chooses its steps by itself does so unless h is given: by its own tolerance, or by one that is asked
     for, which it may suit better with another order.
     """
+    if isinstance(control, StepControl) and not control.estimates:
+        control.check(scheme, "fused")
     if control is None:
         return scheme, None if h is not None else StepControl(tolerance=scheme.tolerance)
     return (scheme.for_tolerance(control.usual_tolerance) if isinstance(control, StepControl) else scheme), control

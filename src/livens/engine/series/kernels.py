@@ -23,6 +23,8 @@ from livens.schemes.series import SeriesEquations, best_order
 _UNITS = 16.0 * 2.0**-52
 #: Coefficients smaller than this do not limit a step.
 _NOTHING = 1e-290
+#: By so much, to the base 2, the radius may be larger than coefficients in front of the last two say.
+_SLACK = math.log2(1.2)
 #: How a loop ended, as in `livens.engine.newton`.
 _DONE, _FAILED, _REACHED = 0, 1, 3
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }\n'
@@ -109,17 +111,24 @@ class _Step:
         return out or t.zero(1)
 
     def size(self) -> str:
-        """Jorba and Zou's step: ``rho = min (|x|/|x_k|)^(1/k)`` for the last two k, times what the tolerance says."""
+        """Jorba and Zou's step: ``rho = min (|x|/|x_k|)^(1/k)`` for the last two k, times what the tolerance says.
+
+        Where a motion is symmetric, both may vanish, as those of a pendulum that is let go from the side do. Then the
+        two before them tell the radius, if less strictly.
+        """
         t, N = self.text, self.order
         base = self._log2(t.larger(1, self._norm(0), t.load(1, "%P", _PLACE["floor"])))
         logs = []
-        for k in (N - 1, N):
+        for k in range(max(1, N - 3), N + 1):
             # a norm that is not a number stays so
             norm = t.larger(1, t.filled(_NOTHING, 1), self._norm(k))
-            logs.append(t.op("fmul", 1, t.op("fsub", 1, base, self._log2(norm)), t.filled(1.0 / k, 1)))
-        bit = t.value(f"fcmp olt double {logs[0]}, {logs[1]}")
-        smaller = t.value(f"select i1 {bit}, double {logs[0]}, double {logs[1]}")
-        return self._exp2(t.op("fadd", 1, smaller, t.load(1, "%P", _PLACE["exponent"])))
+            radius = t.op("fmul", 1, t.op("fsub", 1, base, self._log2(norm)), t.filled(1.0 / k, 1))
+            logs.append(radius if k >= N - 1 else t.op("fadd", 1, radius, t.filled(_SLACK, 1)))
+        smallest = logs[0]
+        for radius in logs[1:]:
+            bit = t.value(f"fcmp olt double {radius}, {smallest}")
+            smallest = t.value(f"select i1 {bit}, double {radius}, double {smallest}")
+        return self._exp2(t.op("fadd", 1, smallest, t.load(1, "%P", _PLACE["exponent"])))
 
     def _log2(self, a: str) -> str:
         """To three digits, which is enough: the exponent, and a polynomial of the mantissa."""
