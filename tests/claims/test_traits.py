@@ -113,6 +113,10 @@ def nambu_step(scheme):
     return [e], np.abs(e.end_function([], there, [-H, H]).full().ravel() - z).max()
 
 
+#: Schemes of a higher order are exact here, up to round-off.
+LAST_DIGIT = 12
+
+
 def all_schemes():
     return pytest.mark.parametrize("scheme", lv.schemes.all(), ids=lambda scheme: scheme.name)
 
@@ -137,6 +141,8 @@ def test_symplectic_as_declared(scheme):
     """To round-off on every model it fits; otherwise far from it on one of them."""
     if scheme.name in NO_FORM:
         pytest.skip(NO_FORM[scheme.name])
+    if scheme.order > LAST_DIGIT:
+        pytest.skip("what it leaves out is beyond the last digit")
     defects = measured(scheme.name)[0]
     assert defects
     if scheme.traits.symplectic:
@@ -152,6 +158,8 @@ NOT_COMPOSED = ("semi-explicit:0.5,0.5",)
 @all_schemes()
 def test_symmetric_as_declared(scheme):
     """Forth and back leads to the start, on every model it fits; otherwise far from it on one of them."""
+    if scheme.order > LAST_DIGIT:
+        pytest.skip("what it leaves out is beyond the last digit")
     defects = measured(scheme.name)[1]
     assert defects
     if scheme.traits.symmetric or scheme.name in NOT_COMPOSED:

@@ -28,6 +28,7 @@ from livens.engine.newton import Kernels, Workspace
 from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.predictor import predictor_kernel
 from livens.engine.reference import ReferenceStepper
+from livens.engine.series.stepper import Between, OwnSteps, SeriesStepper
 from livens.engine.step_size import Control
 from livens.engine.steps import Stepper
 from livens.expressions.evaluate import Evaluator
@@ -37,6 +38,7 @@ from livens.expressions.variables import ALWAYS, VARIABLES
 from livens.models.model import Model
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.pieces import Pieces
+from livens.schemes.series import SeriesEquations
 from livens.schemes.step import Estimated, FlatEquations
 
 if TYPE_CHECKING:  # the assembled tier brings SciPy's sparse matrices, and most models are small
@@ -84,6 +86,21 @@ class CompiledStep:
         self._say_deriving()
         return self.equations.flatten()
 
+    @property
+    def series(self) -> bool:
+        """Steps are taken by Taylor series: their equations as one graph are long, and seldom needed."""
+        return isinstance(self.equations, SeriesEquations)
+
+    @functools.cached_property
+    def size(self) -> int:
+        """How many unknowns a step has."""
+        return 0 if self.series else self.flat.size
+
+    @functools.cached_property
+    def between(self) -> Between | None:
+        """The polynomials of steps by Taylor series."""
+        return Between(self) if self.series else None
+
     def _say_deriving(self) -> None:
         unknowns = getattr(self.equations, "unknowns", None)
         stage(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
@@ -121,7 +138,7 @@ class CompiledStep:
     @property
     def fingerprint(self) -> str:
         """What a result file says about the equations of its run; of large models, without one graph of them all."""
-        return self.equations.fingerprint if self.model.large else self.flat.fingerprint
+        return self.equations.fingerprint if self.model.large or self.series else self.flat.fingerprint
 
     def solves(self, fingerprint: str) -> bool:
         """Whether the equations are those that a file tells of; earlier versions told of all of them by one graph."""
@@ -131,6 +148,8 @@ class CompiledStep:
         """Whose errors this tier estimates, if the scheme has an estimate."""
         if tier == "assembled":
             return self.assembly.pieces.estimated
+        if self.series:
+            return None
         return None if self.flat.error is None else self.flat.error.kind
 
     @functools.cached_property
@@ -174,7 +193,7 @@ class CompiledStep:
             bench, assembly = Bench(self.assembly, c[2:]), self.assembly
             memory = np.zeros(assembly.pieces.memory.size)
             return assembly.pieces.guess(z, c, lambda x: bench.residual(x, z, memory, c))
-        return self._guess(z, c)[0].ravel()
+        return self._guess(z, c)[0].ravel() if self.size else np.zeros(0)
 
     @functools.cached_property
     def _guess(self) -> Evaluator:
@@ -211,14 +230,23 @@ class CompiledStep:
         return found
 
     # -- at work ------------------------------------------------------------------------------------------------------
-    def stepper(self, tier: str, k: np.ndarray, order: Order | None = None, control: Control | None = None) -> Stepper:
-        """A tier for one run with the parameters k."""
+    def stepper(
+        self,
+        tier: str,
+        k: np.ndarray,
+        order: Order | None = None,
+        control: Control | None = None,
+        own: OwnSteps | None = None,
+    ) -> Stepper:
+        """A tier for one run with the parameters k; `own` for schemes that choose their steps by themselves."""
         if tier == "assembled":
             from livens.engine.assembled.stepper import AssembledStepper
 
             return AssembledStepper(self, k, control)
         if tier == "reference":
             return ReferenceStepper(self.flat, k)
+        if self.series:
+            return SeriesStepper(self, k, own)
         if not self.flat.size:
             return ExplicitStepper(self, k)
         assert order is not None

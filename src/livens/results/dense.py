@@ -19,6 +19,7 @@ from livens.engine import loop
 from livens.engine.compiled import CompiledStep, compiled_step
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.reference import ReferenceSolver
+from livens.engine.series.stepper import Between
 from livens.errors import InputError, IntegrationError
 from livens.expressions.variables import VARIABLES
 from livens.schemes.base import Scheme
@@ -80,7 +81,7 @@ class Again:
     """
 
     def __init__(self, result: Result, compiled: CompiledStep) -> None:
-        self._result, self._compiled, self._equations = result, compiled, compiled.flat
+        self._result, self._compiled = result, compiled
         self._layout = compiled.layout
         self._needed = [name for name in self._layout.sizes if name in VARIABLES]
 
@@ -89,11 +90,30 @@ class Again:
         """If the scheme has a formula within steps, and the run has stored what it takes."""
         compiled = compiled_step(result.system, scheme, tuple(result.facts.dropped))
         again = cls(result, compiled)
-        known = compiled.flat.inside is not None and set(again._needed) <= set(result.stored)
-        return again if known else None
+        known = compiled.between is not None or compiled.flat.inside is not None
+        return again if known and set(again._needed) <= set(result.stored) else None
+
+    @property
+    def _equations(self) -> FlatEquations:
+        return self._compiled.flat
+
+    def by_series(self, between: Between, times: np.ndarray) -> dict[str, np.ndarray]:
+        """The polynomials of the steps themselves."""
+        rows = self._result.t
+        step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
+        states = np.empty((len(times), self._layout.size))
+        for piece, k in self._pieces(step_of):
+            needed, which = np.unique(step_of[piece], return_inverse=True)
+            t = rows[needed].astype(float)
+            series = between.coefficients(self._layout_rows(needed), t, k)
+            after = times[piece] - t[which]
+            states[piece] = between.evaluated(self._layout_rows(step_of[piece]), series[which], after)
+        return {name: states[:, self._layout[name]] for name in ("q", "v", "p", "x") if name in self._layout}
 
     def within_steps(self, times: np.ndarray) -> dict[str, np.ndarray]:
         """The parts of the state that the formula gives, at each of these times."""
+        if self._compiled.between is not None:
+            return self.by_series(self._compiled.between, times)
         rows, equations = self._result.t, self._equations
         step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
         needed, which = np.unique(step_of, return_inverse=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from livens.engine.series.stepper import OwnSteps
 from livens.engine.step_size import Control
 from livens.errors import InputError, suggestion
 from livens.expressions.numbers import number
@@ -113,6 +114,10 @@ class StepControl:
             raise InputError(f"scheme '{scheme.name}' chooses its steps itself; it takes no step-size control")
         if tier == "reference":
             raise InputError("step-size control needs the fused tier, or the assembled one")
+        if scheme.own_steps:
+            if not self.estimates:
+                raise InputError(f"scheme '{scheme.name}' chooses its steps by a tolerance; give the control one")
+            return
         if self.estimates and not scheme.estimate_order:
             raise InputError(f"scheme '{scheme.name}' does not estimate its error; leave tolerance out of the control")
         if not scheme.implicit:
@@ -127,6 +132,13 @@ class StepControl:
         if not np.all(absolute + relative > 0):
             raise InputError("every variable needs a tolerance or an absolute one that is greater than 0")
         return absolute, relative
+
+    def own_steps(self, span: float) -> OwnSteps:
+        """For schemes that choose their steps by themselves: by the largest of all variables."""
+        relative = self.usual_tolerance
+        floor = self.floor if self.absolute is None or not relative else float(np.min(_numbers(self.absolute)) / relative)
+        smallest = _SMALLEST * span if self.smallest is None else self.smallest
+        return OwnSteps(relative, max(floor, _SMALLEST), float(self.largest), float(smallest))
 
     def of(self, estimated: Estimated | None, h: float, span: float) -> Control:
         """As the engine takes it, for a run over this time span whose first step is h."""
@@ -148,6 +160,10 @@ class StepControl:
             1 if estimated is None else int(estimated.order),
             estimated is not None and estimated.filtered,
         )
+
+
+def _numbers(given: PerVariable) -> list[float]:
+    return list(given.values()) if isinstance(given, Mapping) else np.atleast_1d(given).tolist()
 
 
 def _words(name: str) -> str:

@@ -83,7 +83,7 @@ class Plan:
         given = {name: value for name, value in (start or {}).items() if value is not None}
         if problem is not None:
             given = {**problem.start_values, **given}
-            scheme, h = scheme or problem.scheme, problem.h if h is None else h
+            scheme = scheme or problem.scheme
             t_end, t0 = problem.t_end if t_end is None else t_end, problem.t0 if t0 is None else t0
             model = problem.system
         if not isinstance(model, Model):
@@ -91,6 +91,10 @@ class Plan:
         chosen = schemes.get(model.usual_scheme if scheme is None else scheme)
         if not fits:
             schemes.require(chosen, model)
+        if chosen.own_steps:
+            chosen, options["control"] = _own_control(chosen, h, options.get("control"))
+        elif problem is not None and h is None:
+            h = problem.h
         if scaling is None and chosen.fictive and problem is not None:
             scaling = problem.scaling
         if scaling is not None:
@@ -254,6 +258,17 @@ class Plan:
             control=StepControl(**facts.control) if facts.control else None,
         )
         return cls.of(model, **{**told, **{name: value for name, value in changes.items() if value is not None}})
+
+
+def _own_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
+    """A scheme that chooses its steps by itself does so unless h is given: by its own tolerance, or by one that is asked
+    for, which it may suit better with another order.
+    """
+    if isinstance(control, StepControl) and not control.estimates:
+        control.check(scheme, "fused")
+    if control is None:
+        return scheme, None if h is not None else StepControl(tolerance=scheme.tolerance)
+    return (scheme.for_tolerance(control.usual_tolerance) if isinstance(control, StepControl) else scheme), control
 
 
 def _tier(model: Model, scheme: Scheme, wanted: str) -> str:

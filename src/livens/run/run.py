@@ -372,7 +372,7 @@ class Run:
 
     def _failure(self, trouble: Trouble) -> IntegrationError:
         t, h = self._carry.t, trouble.h
-        where = f"from t = {t:.9g} to {t + h:.9g}" if not self._plan.scheme.fictive else f"from t = {t:.9g}"
+        where = f"from t = {t:.9g} to {t + h:.9g}" if h and not self._plan.scheme.fictive else f"from t = {t:.9g}"
         worst = (
             f"; the worst equation is the {trouble.equation} with residual {trouble.residual:.3g} (round-off allows "
             f"{trouble.floor:.1g})"
@@ -383,6 +383,8 @@ class Run:
         return IntegrationError(message, self._finished("failed", message))
 
     def _advice(self, h: float) -> str:
+        if not h:
+            return "The motion may end there, as in a collision, or the model may not be smooth there"
         return hidden_constraints_left(
             self._plan, self._compiled.layout, self._carry, self._extremes.summary(), self.statistics.steps
         ) or (
@@ -443,11 +445,13 @@ def _switched(plan: Plan, events: Sequence[Mapping[str, Any]]) -> Plan:
 
 def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
     """A tier for the run, with a pivot order that suits its first step."""
-    control, order = None, None
-    if plan.control:
+    control, order, own = None, None, None
+    if plan.control and plan.scheme.own_steps:
+        own = plan.control.own_steps(plan.t_end - plan.t0)
+    elif plan.control:
         estimated = compiled.estimated(plan.tier) if plan.control.estimates else None
         control = plan.control.of(estimated, plan.h, plan.t_end - plan.t0)
-    if plan.tier == "fused" and compiled.flat.size:
+    if plan.tier == "fused" and compiled.size:
         c = step_constants(plan.h, plan.t0, plan.k)
         typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())
         try:
@@ -458,7 +462,7 @@ def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
                 f"the first step cannot be solved: {error}; {open_}. "
                 "If this is a singular position, start a little beside it"
             ) from None
-    found = compiled.stepper(plan.tier, plan.k, order, control)
+    found = compiled.stepper(plan.tier, plan.k, order, control, own)
     if plan.tier == "fused" and not ready(loop.advance):
         stage("compiling the loop, once per machine")
         found.compile(carry)

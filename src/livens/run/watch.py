@@ -11,6 +11,7 @@ import numpy as np
 from livens.engine import loop
 from livens.engine.compiled import CompiledStep
 from livens.engine.kernels import simple_kernel
+from livens.engine.series.stepper import Between
 from livens.engine.steps import Carry, Steps
 from livens.engine.table import Table
 from livens.errors import InputError
@@ -57,7 +58,8 @@ class Watch:
         self._table, self._function = Table(model, column), model.view.function(column)
         self._inside = _Inside(compiled, tier)
         self._samples = _SELDOM if self._inside.at is None else _OFTEN
-        self._within = self._sampling(column[: self._sampled]) if self._sampled else None
+        self._polynomials = compiled.between
+        self._within = self._sampling(column[: self._sampled]) if self._sampled and self._polynomials is None else None
         self._before: np.ndarray | None = None
         self._acted: list[int] = []  # events whose actions were the last thing that happened
 
@@ -172,6 +174,8 @@ class Watch:
     def _inner(self, times: np.ndarray, Z: np.ndarray, steps: Steps) -> np.ndarray:
         """The functions at the samples within every step: (step, sample, event)."""
         count = len(times) - 1
+        if self._polynomials is not None and self._sampled:
+            return self._inner_by_series(self._polynomials, times, Z)
         out = np.empty((count, len(self._samples) * self._sampled))
         if self._within is not None:
             sizes = np.diff(times)
@@ -179,6 +183,15 @@ class Watch:
             X = np.ascontiguousarray(steps.X)
             loop.tabulate_steps(self._within.address, X, Z[:-1], more, c, times[:-1].copy(), sizes, out)
         return out.reshape(count, len(self._samples), self._sampled)
+
+    def _inner_by_series(self, between: Between, times: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """The same by the series of every step, whose coefficients are computed again."""
+        sizes, series = np.diff(times), between.coefficients(Z[:-1], times[:-1], self.k)
+        found = [
+            self._table(times[:-1] + theta * sizes, between.evaluated(Z[:-1], series, theta * sizes), self.k)
+            for theta in self._samples.tolist()
+        ]
+        return np.stack(found, axis=1)[:, :, : self._sampled]
 
     # -- within one step ----------------------------------------------------------------------------------------------
     def _along(
@@ -232,6 +245,11 @@ class _Inside:
     def __init__(self, compiled: CompiledStep, tier: str) -> None:
         self.at: Callable[..., dict[str, np.ndarray]] | None = None
         self._formula: tuple[ca.Function, list[str]] | None = None
+        if compiled.between is not None:
+            self._between, self._layout = compiled.between, compiled.layout
+            self._series: tuple[tuple[bytes, ...], np.ndarray] = (), np.empty(0)
+            self.at = self._by_series
+            return
         if tier == "assembled":
             sizes = 0, compiled.layout.size, 2 + compiled.model.parameter_count
             self.symbols = tuple(ca.SX.sym(name, size) for name, size in zip("xzc", sizes, strict=True))
@@ -242,6 +260,14 @@ class _Inside:
         if flat.inside is not None:
             self._formula = inside_function(flat)
             self.at = self._numbers
+
+    def _by_series(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, theta: float) -> dict[str, np.ndarray]:
+        """By the series of the step, whose coefficients are computed once for all places within it."""
+        key = z.tobytes(), c.tobytes()
+        if self._series[0] != key:
+            self._series = key, self._between.coefficients(z[None, :], c[1:2], c[2:])
+        state = self._between.evaluated(z[None, :], self._series[1], np.array([theta * c[0]]))[0]
+        return {name: state[self._layout[name]] for name in ("q", "v", "p", "x") if name in self._layout}
 
     def _numbers(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, theta: float) -> dict[str, np.ndarray]:
         assert self._formula is not None

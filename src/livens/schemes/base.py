@@ -98,6 +98,10 @@ class Scheme:
     implicit: bool = True
     fictive: bool = False
     evaluations: int = 1
+    #: It chooses the sizes of its steps by itself, unless they are given.
+    own_steps: bool = False
+    #: The relative error of such a step.
+    tolerance: float = 0.0
     #: It can hold constraints on velocity level, such as those of rolling.
     rolls: bool = False
     #: It can hold what sampled controllers say over a step.
@@ -159,6 +163,10 @@ class Scheme:
     def scaled(self, scaling: Any) -> Scheme:
         """The same scheme with its steps scaled by this function of the state; see `livens.scaling`."""
         raise InputError(f"scheme '{self.name}' takes equal steps, it has no use for a scaling function")
+
+    def for_tolerance(self, tolerance: float) -> Scheme:
+        """The same, made for this relative error of a step; for schemes that choose their steps by themselves."""
+        return self
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         """What the scheme adds to the state of the model, at the start; by the names its equations lay it out with."""

@@ -24,6 +24,7 @@ GROUPS = (
     "Splitting and variational schemes, without constraints",
     "Compositions of a symmetric scheme",
     "Schemes with adaptive steps, by a scaling function",
+    "Taylor series",
     "Nambu systems",
     "Methods for comparison",
 )

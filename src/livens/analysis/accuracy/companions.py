@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from livens import schemes
 from livens.analysis.observables import walk
 from livens.errors import InputError, IntegrationError
 from livens.models.model import Model
-from livens.results.dense import through_rows
+from livens.results.dense import at, through_rows
 from livens.results.result import Result
 from livens.run.control import PerVariable, StepControl
 from livens.run.plan import Plan
@@ -34,6 +35,7 @@ class Rows:
         expected = max(run.statistics.steps // run.facts.every, 1)
         self.stride = 2 ** math.ceil(math.log2(expected / _ROWS)) if equal and expected > 2 * _ROWS else 1
         self.equal, self.stored = equal, names
+        self.run = run
         times: list[np.ndarray] = []
         kept: dict[str, list[np.ndarray]] = {name: [] for name in names}
         self.low: dict[str, np.ndarray] = {}
@@ -134,7 +136,7 @@ class Family:
             many = self.run.statistics.steps * self.share / factor / _ROWS
             meeting = self.own.spacing * (round(1 / factor) if factor < 1 else 1)
             every = math.gcd(meeting, 2 ** int(math.log2(many))) if many >= 2 else 1
-        return Plan.from_facts(
+        plan = Plan.from_facts(
             facts,
             self.model,
             start=self.start,
@@ -142,15 +144,18 @@ class Family:
             h=facts.h * factor,
             t_end=self.stop,
             every=every,
-            store=self.names,
+            store=None if self.scheme.own_steps else self.names,
             redundant="remove",
             control=_controlled(facts.control, self.scheme, factor) if facts.control else None,
         )
+        # another tolerance would lead to another order
+        return dataclasses.replace(plan, scheme=self.scheme) if self.scheme.own_steps else plan
 
 
 def _controlled(control: dict[str, Any], scheme: Scheme, factor: float) -> StepControl:
     """A control that leads to steps `factor` times as long: what is estimated grows as h^(k+1)."""
-    old, change = StepControl(**control), factor ** (scheme.estimate_order + 1)
+    change = factor ** (scheme.order - 1 if scheme.own_steps else scheme.estimate_order + 1)
+    old = StepControl(**control)
     return dataclasses.replace(
         old,
         tolerance=_times(old.tolerance, change),
@@ -196,7 +201,11 @@ def difference(fine: Rows | None, coarse: Rows | None, size: dict[str, Any], ord
         values = {name: getattr(fine, name)[near[rows]] for name in size}
     else:  # the times do not meet: the finer run between its rows
         rows = np.unique(np.linspace(0, len(times) - 1, min(len(times), _SAMPLES)).astype(int))
-        values = through_rows(fine, list(size), np.minimum(times[rows], fine.t[-1]), min(max(order, 4), 8))
+        wanted = np.minimum(times[rows], fine.t[-1])
+        if fine.run.facts.control and schemes.get(fine.run.facts.scheme).own_steps:
+            values = at(fine.run, wanted)  # whose steps are too long for polynomials through their ends
+        else:
+            values = through_rows(fine, list(size), wanted, min(max(order, 4), 8))
     now = {name: _distance(values[name] - getattr(coarse, name)[rows], size[name]) for name in size}
     return Difference(times[rows], now)
 

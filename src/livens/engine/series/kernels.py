@@ -1,0 +1,353 @@
+"""Native code for steps by Taylor series: a loop over time, and the coefficients alone."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.native import Code, find_or_compile
+from livens.engine.series.loops import LoopedRecurrences
+from livens.engine.series.vectors import Vectors, widest
+from livens.expressions.graph.constants import values_of
+from livens.expressions.graph.elementary import Field
+from livens.schemes.series import SeriesEquations, best_order
+
+#: No step is shorter than this many units in the last place of the time.
+_UNITS = 16.0 * 2.0**-52
+#: Coefficients smaller than this do not limit a step.
+_NOTHING = 1e-290
+#: By so much, to the base 2, the radius may be larger than coefficients in front of the last two say.
+_SLACK = math.log2(1.2)
+#: How a loop ended, as in `livens.engine.newton`.
+_DONE, _FAILED, _REACHED = 0, 1, 3
+_ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }\n'
+
+
+class Asked(NamedTuple):
+    """What the loop is told, in the order of the numbers it reads; equal steps if `h` is positive."""
+
+    h: float
+    origin: float
+    t_end: float
+    to_the_end: float
+    exponent: float  # the logarithm, to the base 2, of how much shorter than the radius of convergence a step is
+    floor: float  # states smaller than this count as this
+    largest: float
+    smallest: float
+
+
+_PLACE = {name: i for i, name in enumerate(Asked._fields)}
+
+
+class _Step:
+    """Writes a step: coefficients, its size, the state at its end."""
+
+    def __init__(self, field: Field, order: int, columns: tuple[int, ...], velocities: dict[int, int], width: int):
+        self.writer = LoopedRecurrences(field, order)
+        self.text: Vectors = self.writer.text
+        self.order, self._columns, self._velocities, self._width = order, columns, velocities, width
+        #: Which variable stands in which slot of the state; lanes that fill up a vector repeat the first.
+        self.slots: list[int] = []
+        self._pieces: list[tuple[int, int, int]] = []  # group, which of its vectors, slot of its first lane
+        for g in self.writer.states:
+            w, chunks = self.writer.widths[g]
+            members = [field.nodes[n].data[0] for n in self.writer.groups[g]]
+            self._pieces += [(g, c, len(self.slots) + c * w) for c in range(chunks)]
+            self.slots += members + [members[0]] * (w * chunks - len(members))
+        self._counted = [
+            g for g in self.writer.states if field.nodes[self.writer.groups[g][0]].data[0] < field.counted
+        ]
+
+    def coefficients(self, state: str, time: str) -> None:
+        """All coefficients of a state that stands in memory."""
+        writer, t = self.writer, self.text
+        first: dict[int, list[str]] = {}
+        for g, _, slot in self._pieces:
+            first.setdefault(g, []).append(t.raw(f"load {t.type(writer.widths[g][0])}, ptr {t.address(state, slot)}, align 8"))
+        for g, chunks in first.items():
+            writer.remember(g, 0, chunks)
+        rates = {writer.field.rate(i)[0] for i in range(len(writer.field.rates))}
+        used = rates | {a for node in writer.nodes for a in node.arguments}
+        for k in range(self.order + 1):
+            for g, members in enumerate(writer.groups):
+                if g in first:
+                    if k:
+                        writer.remember(g, k, writer.coefficient(g, k))
+                elif k < self.order:
+                    op = writer.nodes[members[0]].op
+                    if op == "lin" and not used & set(members):
+                        writer.series[g].append(None)  # its only factor went into the rate
+                    elif op == "time" and k == 0:
+                        writer.series[g].append([time])
+                    else:
+                        writer.remember(g, k, writer.coefficient(g, k))
+
+    # -- the size of a step -------------------------------------------------------------------------------------------
+    def _norm(self, k: int) -> str:
+        """The largest coefficient k of the variables that count."""
+        t, by_width = self.text, dict[int, str]()
+        for g in self._counted:
+            w = self.writer.widths[g][0]
+            for v in self.writer.series[g][k] or ():
+                a = t.call("fabs", w, v)
+                by_width[w] = a if w not in by_width else t.larger(w, by_width[w], a)
+        out = None
+        for w, v in by_width.items():
+            while w > 1:
+                w //= 2
+                low, high = (
+                    t.lane(2, v, i) if w == 1 else t.shuffle(2 * w, v, "poison", range(i * w, (i + 1) * w))
+                    for i in range(2)
+                )
+                v = t.larger(w, low, high)
+            out = v if out is None else t.larger(1, out, v)
+        return out or t.zero(1)
+
+    def size(self) -> str:
+        """Jorba and Zou's step: ``rho = min (|x|/|x_k|)^(1/k)`` for the last two k, times what the tolerance says.
+
+        Where a motion is symmetric, both may vanish, as those of a pendulum that is let go from the side do. Then the
+        two before them tell the radius, if less strictly.
+        """
+        t, N = self.text, self.order
+        base = self._log2(t.larger(1, self._norm(0), t.load(1, "%P", _PLACE["floor"])))
+        logs = []
+        for k in range(max(1, N - 3), N + 1):
+            # a norm that is not a number stays so
+            norm = t.larger(1, t.filled(_NOTHING, 1), self._norm(k))
+            radius = t.op("fmul", 1, t.op("fsub", 1, base, self._log2(norm)), t.filled(1.0 / k, 1))
+            logs.append(radius if k >= N - 1 else t.op("fadd", 1, radius, t.filled(_SLACK, 1)))
+        smallest = logs[0]
+        for radius in logs[1:]:
+            bit = t.value(f"fcmp olt double {radius}, {smallest}")
+            smallest = t.value(f"select i1 {bit}, double {radius}, double {smallest}")
+        return self._exp2(t.op("fadd", 1, smallest, t.load(1, "%P", _PLACE["exponent"])))
+
+    def _log2(self, a: str) -> str:
+        """To three digits, which is enough: the exponent, and a polynomial of the mantissa."""
+        t = self.text
+        i = t.value(f"bitcast double {a} to i64")
+        exponent = t.value(f"sub i64 {t.value(f'lshr i64 {i}, 52')}, 1023")
+        mantissa = t.value(f"or i64 {t.value(f'and i64 {i}, 4503599627370495')}, 4607182418800017408")
+        m = t.value(f"bitcast i64 {mantissa} to double")
+        return t.op("fadd", 1, t.value(f"sitofp i64 {exponent} to double"), self._polynomial(_cubic(np.log2, 1.0), m))
+
+    def _exp2(self, a: str) -> str:
+        t = self.text
+        whole = t.call("floor", 1, a)
+        m = self._polynomial(_cubic(np.exp2, 0.0), t.op("fsub", 1, a, whole))
+        i = t.value(f"add i64 {t.value(f'fptosi double {whole} to i64')}, 1023")
+        return t.op("fmul", 1, m, t.value(f"bitcast i64 {t.value(f'shl i64 {i}, 52')} to double"))
+
+    def _polynomial(self, c: tuple[float, ...], x: str) -> str:
+        t = self.text
+        square = t.op("fmul", 1, x, x)
+        even = t.fma(1, t.filled(c[2], 1), square, t.filled(c[0], 1))
+        odd = t.fma(1, t.filled(c[3], 1), square, t.filled(c[1], 1))
+        return t.fma(1, odd, x, even)
+
+    # -- the end of a step --------------------------------------------------------------------------------------------
+    def _change(self, g: int, c: int, h: str) -> str:
+        """``sum c_k h^k`` for k > 0: four interleaved Horner schemes in h^4, joined from small to large."""
+        t, w = self.text, self.writer.widths[g][0]
+        p1 = t.spread(h, w)
+        p2 = t.op("fmul", w, p1, p1)
+        p4 = t.op("fmul", w, p2, p2)
+        series = [None if chunks is None else chunks[c] for chunks in self.writer.series[g]]
+        strands: list[str | None] = []
+        for first in range(1, 5):
+            v = None
+            for k in reversed(range(first, self.order + 1, 4)):
+                v = series[k] if v is None else t.fma(w, v, p4, series[k] or t.zero(w))
+            strands.append(v)
+
+        def joined(high: str | None, power: str, low: str | None) -> str | None:
+            return low if high is None else t.fma(w, high, power, low or t.zero(w))
+
+        upper, lower = joined(strands[3], p1, strands[2]), joined(strands[1], p1, strands[0])
+        return t.op("fmul", w, joined(upper, p2, lower) or t.zero(w), p1)
+
+    def advance(self, h: str) -> None:
+        """The state at the end of the step, as a sum of two numbers, to ``%W``, ``%Z`` and ``%M``."""
+        t, slots = self.text, len(self.slots)
+        for g, c, slot in self._pieces:
+            w, known = self.writer.widths[g][0], self.writer.series[g][0]
+            assert known is not None
+            x = known[c]
+            low = t.raw(f"load {t.type(w)}, ptr {t.address('%W', slots + slot)}, align 8")
+            change = t.op("fadd", w, self._change(g, c, h), low)
+            new, error = self.two_sum(w, x, change)
+            for value, pointer, offset in ((new, "%W", slot), (error, "%W", slots + slot), (error, "%memory", slot)):
+                t.store(w, value, pointer, offset)
+            for lane in range(min(w, len(self.writer.groups[g]) - c * w)):
+                t.store(1, t.lane(w, new, lane), "%next", self._columns[self.slots[slot + lane]])
+
+    def two_sum(self, w: int, a: str, b: str) -> tuple[str, str]:
+        """``a + b``, and by how much that is wrong."""
+        t = self.text
+        total = t.op("fadd", w, a, b)
+        shifted = t.op("fsub", w, total, a)
+        error = t.op("fadd", w, t.op("fsub", w, a, t.op("fsub", w, total, shifted)), t.op("fsub", w, b, shifted))
+        return total, error
+
+    def velocities(self) -> None:
+        """Rates that are part of the state: coefficients of order one, to ``%row``."""
+        t = self.text
+        for variable, column in self._velocities.items():
+            slot = self.slots.index(variable)
+            g, c, first = next(piece for piece in reversed(self._pieces) if piece[2] <= slot)
+            chunks, w = self.writer.series[g][1], self.writer.widths[g][0]
+            t.store(1, t.zero(1) if chunks is None else t.lane(w, chunks[c], slot - first), "%row", column)
+
+
+@functools.cache
+def _cubic(function: np.ufunc, begin: float) -> tuple[float, ...]:
+    """The cubic through a function at Chebyshev points of an interval of length one."""
+    x = np.cos(np.pi * (np.arange(4) + 0.5) / 4) * 0.5 + begin + 0.5
+    return tuple(float(c) for c in np.polyfit(x, function(x), 3)[::-1])
+
+
+def _loop_text(step: _Step) -> str:
+    """``i64 advance(W, K, P, Z, T, M, first, most)``: at most so many steps; how it ended is left in W.
+
+    W holds the state, what has to be added to it, the time, what has to be added to that, and how the loop ended. The
+    coefficients at the last state are computed as well: its velocities are among them.
+    """
+    t, slots = step.text, len(step.slots)
+    t.lines += [f"%row_at = mul i64 %n, {step._width}", "%row = getelementptr double, ptr %Z, i64 %row_at"]
+    t.lines += [f"%next = getelementptr double, ptr %row, i64 {step._width}"]
+    t.lines += [f"%memory_at = mul i64 %n, {slots + 1}", "%memory = getelementptr double, ptr %M, i64 %memory_at"]
+    fixed, origin, t_end, going_on = (t.load(1, "%P", _PLACE[name]) for name in ("h", "origin", "t_end", "to_the_end"))
+    equal = t.raw(f"fcmp ogt double {fixed}, {t.zero(1)}")
+    number = t.raw("add i64 %first, %n")
+    counted = t.op("fadd", 1, origin, t.op("fmul", 1, t.raw(f"sitofp i64 {number} to double"), fixed))
+    own_time, time_low = (t.raw(f"load double, ptr {t.address('%W', 2 * slots + i)}, align 8") for i in range(2))
+    time = t.raw(f"select i1 {equal}, double {counted}, double {own_time}")
+    step.coefficients("%W", time)
+    step.velocities()
+    own = step.size()
+    largest = t.load(1, "%P", _PLACE["largest"])
+    long = t.raw(f"fcmp ogt double {own}, {largest}")
+    own = t.raw(f"select i1 {long}, double {largest}, double {own}")
+    rest = t.op("fsub", 1, t.op("fsub", 1, t_end, time), time_low)
+    within = t.raw(f"fcmp olt double {own}, {rest}")
+    last = t.raw(f"xor i1 {within}, true")
+    h = t.raw(f"select i1 {last}, double {rest}, double {own}")
+    h = t.raw(f"select i1 {equal}, double {fixed}, double {h}")
+    # where a step of its own size cannot be taken: it is no number or too short, or the end is reached
+    units = t.op("fmul", 1, t.call("fabs", 1, time), t.filled(_UNITS, 1))
+    shortest = t.larger(1, units, t.load(1, "%P", _PLACE["smallest"]))
+    possible = t.raw(f"fcmp oge double {own}, {shortest}")
+    more = t.raw(f"fcmp ogt double {rest}, {t.zero(1)}")
+    to_the_end = t.raw(f"fcmp one double {going_on}, {t.zero(1)}")
+    go = t.raw(f"and i1 {t.raw(f'or i1 {within}, {to_the_end}')}, {more}")
+    go = t.raw(f"or i1 {equal}, {t.raw(f'and i1 {go}, {possible}')}")
+    room = t.raw("icmp slt i64 %n, %most")
+    take = t.raw(f"and i1 {room}, {go}")
+    # the order of these matters: what is not possible fails, unless the end is reached
+    failed = t.raw(f"select i1 {possible}, i64 {_REACHED}, i64 {_FAILED}")
+    ended = t.raw(f"select i1 {more}, i64 {failed}, i64 {_REACHED}")
+    status = t.raw(f"select i1 {room}, i64 {ended}, i64 {_DONE}")
+    t.lines += [f"br i1 {take}, label %take, label %end", "take:"]
+    step.advance(h)
+    new, low = step.two_sum(1, time, t.op("fadd", 1, h, time_low))
+    none = t.raw(f"or i1 {last}, {equal}")
+    new = t.raw(f"select i1 {last}, double {t_end}, double {new}")
+    low = t.raw(f"select i1 {none}, double {t.zero(1)}, double {low}")
+    for value, pointer, offset in ((new, "%W", 2 * slots), (low, "%W", 2 * slots + 1), (low, "%memory", slots)):
+        t.store(1, value, pointer, offset)
+    t.lines += ["%more = add i64 %n, 1", "%time_at = getelementptr double, ptr %T, i64 %more"]
+    t.lines += [f"store double {new}, ptr %time_at, align 8", "br label %loop"]
+    ending = f"end:\n%status = sitofp i64 {status} to double\n%status_at = getelementptr double, ptr %W, i64 {2 * slots + 2}"
+    body, declared = "\n".join(t.lines), "\n".join(sorted(t.declared))
+    return (
+        f"{declared}\ndefine i64 @advance(ptr noalias %W, ptr noalias %K, ptr noalias %P, ptr noalias %Z, ptr noalias %T, "
+        f"ptr noalias %M, i64 %first, i64 %most) #0 {{\nentry:\n%S = alloca double, i64 {max(1, step.writer.room)}, "
+        f"align 64\nbr label %loop\nloop:\n%n = phi i64 [0, %entry], [%more, %take]\n{body}\n{ending}\n"
+        f"store double %status, ptr %status_at, align 8\nret i64 %n\n}}\n{_ATTRIBUTES}"
+    )
+
+
+def _coefficients_text(step: _Step) -> str:
+    """``void coefficients(X, K, T, C, rows)``: of the states in X at the times T, order by order, to C."""
+    t, slots = step.text, len(step.slots)
+    t.lines += [f"%row_at = mul i64 %n, {slots}", "%row = getelementptr double, ptr %X, i64 %row_at"]
+    t.lines += [f"%out_at = mul i64 %n, {slots * (step.order + 1)}", "%out = getelementptr double, ptr %C, i64 %out_at"]
+    t.lines += ["%time_at = getelementptr double, ptr %T, i64 %n"]
+    step.coefficients("%row", t.raw("load double, ptr %time_at, align 8"))
+    for k in range(step.order + 1):
+        for g, c, slot in step._pieces:
+            w, chunks = step.writer.widths[g][0], step.writer.series[g][k]
+            t.store(w, t.zero(w) if chunks is None else chunks[c], "%out", k * slots + slot)
+    t.lines += ["%more = add i64 %n, 1", "%go = icmp slt i64 %more, %rows", "br i1 %go, label %loop, label %end"]
+    body, declared = "\n".join(t.lines), "\n".join(sorted(t.declared))
+    return (
+        f"{declared}\ndefine void @coefficients(ptr noalias %X, ptr noalias %K, ptr noalias %T, ptr noalias %C, "
+        f"i64 %rows) #0 {{\nentry:\n%S = alloca double, i64 {max(1, step.writer.room)}, align 64\nbr label %loop\nloop:\n"
+        f"%n = phi i64 [0, %entry], [%more, %{step.writer.block}]\n{body}\nend:\nret void\n}}\n{_ATTRIBUTES}"
+    )
+
+
+@functools.cache
+def _writer() -> str:
+    """A fingerprint of what writes this code."""
+    here = Path(__file__).parent
+    files = [*sorted(here.glob("*.py")), here.parent / "emit.py"]
+    graphs = Path(values_of.__code__.co_filename).parent
+    files += [graphs / f"{name}.py" for name in ("alike", "constants", "elementary")]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesCode:
+    """Native code, where variables stand in its vectors, and its constants as functions of the parameters."""
+
+    code: Code
+    slots: np.ndarray
+    constants: ca.Function
+    order: int
+
+    @functools.cached_property
+    def place(self) -> np.ndarray:
+        """The slot of every variable."""
+        return np.array([int(np.argmax(self.slots == i)) for i in range(int(self.slots.max()) + 1)])
+
+    def numbers(self, k: np.ndarray) -> np.ndarray:
+        """The constants for the parameters k."""
+        return np.concatenate([np.array(self.constants(k)).ravel(), np.zeros(1)])
+
+
+def step_code(equations: SeriesEquations) -> SeriesCode:
+    """The loop over time."""
+    return _made(equations, "advance")
+
+
+def coefficient_code(equations: SeriesEquations) -> SeriesCode:
+    """The coefficients at many states."""
+    return _made(equations, "coefficients")
+
+
+def _made(equations: SeriesEquations, name: str) -> SeriesCode:
+    field = equations.field
+    step = _Step(field, equations.order, equations.columns, equations.velocities, equations.layout.size)
+    text = _loop_text(step) if name == "advance" else _coefficients_text(step)
+    content = f"{_writer()} {widest()} {equations.content}"
+    code = find_or_compile(content, lambda: text, name, 2)
+    return SeriesCode(code, np.array(step.slots), values_of(step.writer.constants, field.k), equations.order)
+
+
+def exponent(tolerance: float, order: int) -> float:
+    """By which power of two a step is shorter than the radius of convergence.
+
+    A term of the last order is then as large as the tolerance. With the order that suits the tolerance best a step is
+    1/e^2 of the radius, a little less for low orders (Jorba and Zou, sect. 3.2).
+    """
+    part = -2.0 if order == best_order(tolerance) else math.log(tolerance) / (order - 1)
+    return (part - 0.7 / (order - 1)) / math.log(2.0)

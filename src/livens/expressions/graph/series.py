@@ -1,0 +1,87 @@
+"""Taylor coefficients as expressions: slow, simple, and differentiable as often as one likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import casadi as ca
+
+from livens.expressions.graph.constants import expression
+from livens.expressions.graph.elementary import Field, Node
+from livens.expressions.graph.walk import OPS
+
+_UNARY = frozenset("exp sin cos sinh cosh log log1p atan atanh asin asinh acosh erf".split())
+#: The coefficients of an operand so far.
+Coefficients = Sequence[Any]
+
+
+def coefficients(field: Field, order: int) -> ca.Function:
+    """All coefficients of the variables, one column for each order, as a function of (x, t, k)."""
+    n = len(field.rates)
+    x, t = ca.SX.sym("x", n), ca.SX.sym("t")
+    series: list[list[Any]] = [[] for _ in field.nodes]
+    place = {node.data[0]: i for i, node in enumerate(field.nodes) if node.op == "var"}
+    for i in range(n):
+        series[place[i]].append(x[i])
+    for k in range(order + 1):
+        for i in range(n):
+            if k:
+                series[place[i]].append(series[field.rates[i]][k - 1] / k)
+        for i, node in enumerate(field.nodes):
+            if node.op == "time":
+                series[i].append(t if k == 0 else ca.SX(1.0 if k == 1 else 0.0))
+            elif node.op != "var":
+                partner = series[field.partner(i)] if node.op in ("sin", "cos", "sinh", "cosh") else series[i]
+                series[i].append(_coefficient(node, k, [series[a] for a in node.arguments], series[i], partner))
+    columns = [ca.vertcat(*(series[place[i]][k] for i in range(n))) for k in range(order + 1)]
+    return ca.Function("series", [x, t, field.k], [ca.densify(ca.horzcat(*columns))])
+
+
+def _sum(first: int, last: int, term: Callable[[int], Any]) -> Any:
+    total: Any = ca.SX(0)
+    for j in range(first, last):
+        total += term(j)
+    return total
+
+
+def _coefficient(node: Node, k: int, operands: Sequence[Coefficients], own: Coefficients, partner: Coefficients) -> Any:
+    """Coefficient k of an operation, from those of its operands and its own earlier ones; see `Node`."""
+    op, data = node.op, node.data
+    if op == "lin":
+        total = _sum(0, len(operands), lambda i: expression(data[0][i]) * operands[i][k])
+        return total + expression(data[1]) if k == 0 else total
+    if op in ("mul", "dot"):
+        pairs = list(zip(operands[::2], operands[1::2], strict=True))
+        return sum((_sum(0, k + 1, lambda j, a=a, b=b: a[j] * b[k - j]) for a, b in pairs), ca.SX(0))
+    a = operands[0]
+    if k == 0:
+        return _first(node, [operand[0] for operand in operands])
+    if op == "div":
+        b = operands[1]
+        return (a[k] - _sum(1, k + 1, lambda j: b[j] * own[k - j])) / b[0]
+    if op == "pow":
+        e = data[0]
+        return _sum(0, k, lambda j: (e * (k - j) - j) * a[k - j] * own[j]) / (k * a[0])
+    if op == "quad":
+        d = operands[1]
+        return (k * a[k] - _sum(1, k, lambda j: j * own[j] * d[k - j])) / (k * d[0])
+    if op == "angle":
+        y, x, d = operands
+        turned = _sum(1, k + 1, lambda j: j * (y[j] * x[k - j] - x[j] * y[k - j]))
+        return (turned - _sum(1, k, lambda j: j * own[j] * d[k - j])) / (k * d[0])
+    slope = operands[1] if op == "flow" else partner
+    found = _sum(1, k + 1, lambda j: j * a[j] * slope[k - j]) / k
+    return -found if op == "cos" else found
+
+
+def _first(node: Node, x: Sequence[Any]) -> Any:
+    if node.op == "div":
+        return x[0] / x[1]
+    if node.op == "pow":
+        return x[0] ** node.data[0]
+    if node.op == "angle":
+        return ca.atan2(x[0], x[1])
+    name = node.data[0] if node.op in ("quad", "flow") else node.op
+    assert name in _UNARY
+    return ca.SX.unary(OPS[name.upper()], x[0])

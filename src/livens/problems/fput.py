@@ -1,0 +1,76 @@
+"""Chains of springs that are not quite linear: where does the energy go? (Fermi, Pasta, Ulam, Tsingou, 1955)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.models import shapes
+from livens.models.problem import Problem
+from livens.models.system import System
+from livens.problems import problem
+
+
+@problem("fput", summary="a chain of slightly nonlinear springs, first mode", source="Fermi, Pasta, Ulam, Tsingou (1955)")
+def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
+    """Unit masses between fixed ends, forces ``d + alpha d^2``; starts in the lowest mode of the linear chain."""
+    if springs < 3:
+        raise InputError(f"option 'springs' must be at least 3, got {springs}")
+    n = springs - 1
+
+    def potential(q: Any, k: Any) -> Any:
+        ends = [0.0, *(q[i] for i in range(n)), 0.0]
+        total: Any = 0.0
+        for a, b in zip(ends[:-1], ends[1:], strict=True):
+            total = total + 0.5 * (b - a) ** 2 + k.alpha / 3 * (b - a) ** 3
+        return total
+
+    def look(q: Any) -> list[shapes.Shape]:
+        """Every mass above its place: the deflection stands upright, ten times as large."""
+        return [shapes.sphere([i + 1.0, 10.0 * q[i]], 0.3, trace=None) for i in range(n)]
+
+    system = System(
+        [f"q{i + 1}" for i in range(n)],
+        kinetic=lambda v: 0.5 * (v @ v),
+        potential=potential,
+        parameters=dict(alpha=alpha),
+        look=look,
+    )
+    q0 = np.sin(np.pi * np.arange(1, springs) / springs)
+    return Problem("fput", system, q0, np.zeros(n), "stormer-verlet", 0.1, 1000.0)
+
+
+@problem("fput-stiff", summary="soft nonlinear and stiff linear springs in turn", source="Hairer, Lubich, Wanner, I.5.1")
+def fput_stiff(omega: float = 50.0) -> Problem:
+    """Three stiff springs between soft ones; x are places of their middles, y their stretches, times ``sqrt(2)``.
+
+    The energies of the stiff springs wander from one to the next, and their sum hardly changes.
+    """
+    if omega <= 0:
+        raise InputError(f"option 'omega' must be positive, got {omega:g}")
+
+    def potential(q: Any, k: Any) -> Any:
+        x, y = q[:3], q[3:]
+        soft = (x[0] - y[0]) ** 4 + (x[2] + y[2]) ** 4
+        for i in range(2):
+            soft = soft + (x[i + 1] - y[i + 1] - x[i] - y[i]) ** 4
+        return 0.5 * k.omega**2 * (y @ y) + 0.25 * soft
+
+    def look(q: Any) -> list[shapes.Shape]:
+        masses = []
+        for i in range(3):
+            masses += [[2.0 * i + 0.7 * (q[i] - q[3 + i]), 0.0], [2.0 * i + 1.0 + 0.7 * (q[i] + q[3 + i]), 0.0]]
+        stiff = [shapes.spring(a, b, 0.3) for a, b in zip(masses[::2], masses[1::2], strict=True)]
+        return [*stiff, *(shapes.sphere(place, 0.15, trace=None) for place in masses)]
+
+    system = System(
+        "x1 x2 x3 y1 y2 y3",
+        kinetic=lambda v: 0.5 * (v @ v),
+        potential=potential,
+        parameters=dict(omega=omega),
+        look=look,
+    )
+    q0, v0 = np.array([1.0, 0, 0, 1 / omega, 0, 0]), np.array([1.0, 0, 0, 1, 0, 0])
+    return Problem("fput-stiff", system, q0, v0, "kahan-li-8:stormer-verlet", 0.02, 200.0)

@@ -1,0 +1,34 @@
+"""A star in the mean field of a galaxy: regular motion and chaos side by side (Henon and Heiles, 1964)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.models import shapes
+from livens.models.problem import Problem
+from livens.models.system import System
+from livens.problems import problem
+
+
+def _potential(q: Any) -> Any:
+    return 0.5 * (q @ q) + q[0] ** 2 * q[1] - q[1] ** 3 / 3
+
+
+def _look(q: Any) -> list[shapes.Shape]:
+    """The star, and the triangle that holds it below the energy 1/6."""
+    corners = [[0.0, 1.0], [-np.sqrt(0.75), -0.5], [np.sqrt(0.75), -0.5], [0.0, 1.0]]
+    return [shapes.path(corners, name="edge"), shapes.sphere(q, 0.03, name="star")]
+
+
+@problem("henon-heiles", summary="a star in a galaxy: order and chaos", source="Henon, Heiles (1964)")
+def henon_heiles(energy: float = 0.15) -> Problem:
+    """Starts at (0, 0.1) in the direction of x with this energy; above 1/6 the star may escape."""
+    q0 = np.array([0.0, 0.1])
+    rest = 2 * (energy - float(_potential(q0)))
+    if not 0 <= rest or energy > 1 / 6:
+        raise InputError(f"option 'energy' must be between {float(_potential(q0)):.4g} and 1/6, got {energy:g}")
+    system = System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=_potential, look=_look)
+    return Problem("henon-heiles", system, q0, np.array([np.sqrt(rest), 0.0]), "kahan-li-8:stormer-verlet", 0.25, 200.0)

@@ -1,0 +1,28 @@
+"""Seven stars in the plane, with encounters that are nearly collisions (Hairer, Norsett, Wanner II.10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens.models import shapes
+from livens.models.problem import Problem
+from livens.problems import problem
+from livens.problems.gravity import attracting
+
+_POSITIONS = [[3, 3], [3, -3], [-1, 2], [-3, 0], [2, 0], [-2, -4], [2, 4]]
+_VELOCITIES = [[0, 0], [0, 0], [0, 0], [0, -1.25], [0, 1], [1.75, 0], [-1.5, 0]]
+
+
+def _look(q: Any) -> list[shapes.Shape]:
+    return [shapes.sphere(q[2 * i : 2 * i + 2], 0.05 + 0.015 * i, name=f"star {i + 1}") for i in range(7)]
+
+
+@problem("pleiades", summary="seven stars in the plane, close encounters", source="IVP test set; Hairer, Norsett, Wanner")
+def pleiades() -> Problem:
+    """Masses 1 to 7 and G = 1; the closest encounters are at t = 1.23 and 1.68."""
+    names = [f"{axis}{i + 1}" for i in range(7) for axis in "xy"]
+    system = attracting(names, range(1, 8), 1.0, _look)
+    start = (np.array(values, dtype=float).ravel() for values in (_POSITIONS, _VELOCITIES))
+    return Problem("pleiades", system, *start, "taylor", 1e-3, 3.0)

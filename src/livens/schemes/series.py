@@ -1,0 +1,88 @@
+"""Equations of steps by Taylor series: rates, from which all coefficients follow."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens.expressions.graph.elementary import Field, decompose
+from livens.expressions.graph.series import coefficients
+from livens.expressions.layout import Layout
+from livens.schemes.step import FlatEquations, StepEquations
+
+
+def best_order(tolerance: float) -> int:
+    """The order that costs least for a relative error of a step: ``1 - log(tolerance)/2`` (Jorba and Zou, sect. 3.2)."""
+    return math.ceil(1 - math.log(tolerance) / 2 - 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesEquations(StepEquations):
+    """``x' = f(x, t, k)``, to be integrated by series of some order."""
+
+    rates: ca.Function  # of (x, t, k)
+    order: int
+    layout: Layout
+    columns: tuple[int, ...]  # where the variables stand in the state
+    velocities: dict[int, int]  # variables whose rates are part of the state, and where these stand
+    counted: int  # so many variables, the first ones, decide how long steps are
+
+    @functools.cached_property
+    def field(self) -> Field:
+        """The rates as elementary operations."""
+        return decompose(self.rates, self.counted)
+
+    @functools.cached_property
+    def content(self) -> str:
+        """All that decides about the code of a step."""
+        places = f"{self.order} {self.columns} {self.velocities} {self.counted} {self.layout.sizes}"
+        return f"{places} {self.rates.serialize()}"
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"taylor {self.content}".encode()).hexdigest()
+
+    def flatten(self) -> FlatEquations:
+        """A step of given size as one graph: long, but it can be differentiated, and it is written independently."""
+        z, c, theta = ca.SX.sym("z", self.layout.size), ca.SX.sym("c", 2 + self.rates.nnz_in(2)), ca.SX.sym("theta")
+        h, t, k = c[0], c[1], c[2:]
+        series = coefficients(self.field, self.order)(z[list(self.columns)], t, k)
+        end = ca.SX(z)
+        end[list(self.columns)] = _horner(series, h)
+        if self.velocities:
+            rates = self.rates(end[list(self.columns)], t + h, k)
+            end[list(self.velocities.values())] = rates[list(self.velocities)]
+        return FlatEquations.of(
+            ca.SX.sym("x", 0),
+            z,
+            c,
+            residual=ca.SX(0, 1),
+            end=ca.densify(end),
+            guess=ca.SX(0, 1),
+            kinds=(),
+            row_names=(),
+            layout=self.layout,
+            inside=(theta, self._inside(z, series, theta * h)),
+        )
+
+    def _inside(self, z: Any, series: Any, time: Any) -> dict[str, Any]:
+        """The parts of the state at this time after the beginning of the step."""
+        within = ca.SX(z)
+        within[list(self.columns)] = _horner(series, time)
+        if self.velocities:
+            slopes = ca.horzcat(*(k * series[:, k] for k in range(1, self.order + 1)))
+            within[list(self.velocities.values())] = _horner(slopes, time)[list(self.velocities)]
+        return {name: within[self.layout[name]] for name in ("q", "v", "p", "x") if name in self.layout}
+
+
+def _horner(series: Any, time: Any) -> Any:
+    """``sum c_k time^k`` of columns c_k."""
+    total = series[:, -1]
+    for k in reversed(range(series.shape[1] - 1)):
+        total = series[:, k] + time * total
+    return total
