@@ -30,4 +30,4 @@ def gimbal_mechanism(spin: float = 100.0, weight: float = 0.1) -> Multibody:
 )
 def gimbal_gyroscope(spin: float = 100.0, weight: float = 0.1) -> Problem:
     """`spin` is the rate of the rotor in the inner ring at the start."""
-    return gimbal_mechanism(spin, weight).problem("gimbal-gyroscope", h=1e-3, t_end=3.0)
+    return gimbal_mechanism(spin, weight).problem("gimbal-gyroscope", h=2.5e-4, t_end=3.0)

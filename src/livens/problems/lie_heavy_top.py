@@ -31,4 +31,4 @@ def lie_heavy_top_mechanism(spin: float = 150.0, drift: float = -4.61538) -> Mul
 )
 def lie_heavy_top(spin: float = 150.0, drift: float = -4.61538) -> Problem:
     """`spin` is the rate about its axis, `drift` that about z of the body at the start."""
-    return lie_heavy_top_mechanism(spin, drift).problem("lie-heavy-top", h=1e-3, t_end=2.0)
+    return lie_heavy_top_mechanism(spin, drift).problem("lie-heavy-top", h=2.5e-4, t_end=2.0)
