@@ -47,6 +47,11 @@ class Recorder:
         #: The parts of the state that are kept stand side by side: where each is, and the columns of the state.
         self._places, self._columns, self._width = side_by_side(tuple(layout.sizes.items()), self._names)
         self._kept = (*(name for name in self._names if name not in self._places), _STATE)
+        #: A file holds every variable by itself, and so do its rows on their way to it; where each is in the state.
+        self._apart: dict[str, slice | int] = {}
+        if file is not None:
+            self._apart = {name: _place(layout, name) for name in self._places}
+            self._kept, self._places = self._names, {}
         self.regular_rows, self._step = 0, 0
         self._room: Rows = {}
         self._used = 0
@@ -62,7 +67,11 @@ class Recorder:
         self._make_room(1)
         for column in self._room.values():
             column[0] = 0
-        self._room["t"][0], self._room[_STATE][0] = carry.t, carry.z[self._columns]
+        self._room["t"][0] = carry.t
+        for name, part in self._apart.items():
+            self._room[name][0] = carry.z[part]
+        if not self._apart:
+            self._room[_STATE][0] = carry.z[self._columns]
         self._used = self.regular_rows = 1
 
     def look(self, steps: Steps, regular: bool = True) -> None:
@@ -106,6 +115,7 @@ class Recorder:
         self, t: np.ndarray, sizes: np.ndarray, Z: np.ndarray, iterations: np.ndarray, fictive: np.ndarray | None
     ) -> Rows:
         given = {"t": t, "step_size": sizes, "newton_iterations": iterations, "fictive_time": fictive, _STATE: Z}
+        given |= {name: Z[:, part] for name, part in self._apart.items()}
         return {name: given[name] for name in self._kept}  # type: ignore[misc]  # without fictive time, it is not kept
 
     def _add(self, rows: Rows, number: int) -> None:
@@ -136,7 +146,9 @@ class Recorder:
 
     def _make_room(self, needed: int) -> None:
         size = max(needed, 2 * self._used, _ROWS if self._file else self._expected)
-        shapes = {name: (size, self._width) if name == _STATE else (size,) for name in self._kept}
+        widths = {name: part.stop - part.start for name, part in self._apart.items() if isinstance(part, slice)}
+        widths[_STATE] = self._width
+        shapes = {name: (size, widths[name]) if name in widths else (size,) for name in self._kept}
         kinds = {"newton_iterations": np.int64}
         try:
             room: Rows = {name: np.empty(shape, dtype=kinds.get(name, float)) for name, shape in shapes.items()}
@@ -151,8 +163,10 @@ class Recorder:
 
     def _taken(self) -> Rows:
         """The rows so far by variable; those of the state are columns of one array."""
-        used = slice(self._used)
-        state, places = self._room[_STATE][used], self._places
+        used, places = slice(self._used), self._places
+        if self._apart:
+            return {name: self._room[name][used] for name in self._names}
+        state = self._room[_STATE][used]
         return {name: state[:, places[name]] if name in places else self._room[name][used] for name in self._names}
 
     def in_memory(self) -> Rows:
@@ -203,6 +217,12 @@ class Recorder:
         """The run did not begin: there is to be no file."""
         if self._file is not None:
             self._file.discard()
+
+
+def _place(layout: Layout, name: str) -> slice | int:
+    """Where a variable stands in the state; one that is a number has no columns."""
+    part = layout[name]
+    return part if VARIABLES[name].axis else part.start
 
 
 @functools.lru_cache(maxsize=64)
