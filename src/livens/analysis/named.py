@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Sequence
 from typing import Any
 
 import casadi as ca
@@ -71,25 +72,37 @@ def _said(result: Result, quantity: Quantity) -> np.ndarray:
 
 def _values(result: Result, quantity: Quantity) -> np.ndarray:
     system = result.system
-    symbols = [ca.SX.sym(name, size) for name, size in zip("qvl", (system.n, system.n, system.m), strict=True)]
-    symbols += [ca.SX.sym("t"), ca.SX.sym("k", system.parameter_count)]
-    expression = ca.densify(quantity.expression(*symbols))
-    needed = [ca.depends_on(expression, symbol) if symbol.numel() else False for symbol in symbols[:3]]
-    rows, count = len(result.t), [system.n, system.n, system.m]
+    sizes = (system.n, system.n, system.m, 1, system.parameter_count)
+    symbols = [ca.SX.sym(name, size) for name, size in zip("qvltk", sizes, strict=True)]
+    expression, rows = ca.densify(quantity.expression(*symbols)), len(result.t)
+    # of hundreds of bodies, a quantity depends on one or two: the others are neither read nor passed on
+    used = _entries(expression, "qvltk", sizes)
     given = [
-        getattr(result, name).T if used else np.zeros((size, rows))
-        for name, used, size in zip(("q", "v", "multipliers"), needed, count, strict=True)
+        getattr(result, name)[:, entries].T if entries else np.zeros((0, rows))
+        for name, entries in zip(("q", "v"), used, strict=False)
     ]
-    if quantity.force:
-        given[2] = at_nodes(result, given[2])
-    function = ca.Function("quantity", symbols, [expression])
-    k = np.repeat(result.parameter_vector[:, None], rows, axis=1)
-    for first, changed in result.parameter_pieces[1:]:
-        k[:, first:] = changed[:, None]
-    values = np.array(function(*given, np.asarray(result.t)[None, :], k)).T
+    lam = np.zeros((0, rows))
+    if used[2]:
+        lam = at_nodes(result, result.multipliers.T) if quantity.force else result.multipliers.T
+    k = np.empty((len(used[4]), rows))
+    for first, values in result.parameter_pieces:
+        k[:, first:] = values[used[4], None]
+    given += [lam[used[2]], np.asarray(result.t)[None, :][used[3]], k]
+    inputs = ca.vertcat(*(symbol[i] for symbol, entries in zip(symbols, used, strict=True) for i in entries))
+    function = ca.Function("quantity", [inputs], [expression])
+    values = np.array(function(np.vstack(given))).T if inputs.numel() else np.array(function([])).T.repeat(rows, axis=0)
     if quantity.angle:
         values = np.unwrap(values, axis=0)
     return values.reshape(rows, *quantity.shape) if quantity.after is None else np.asarray(quantity.after(values))
+
+
+def _entries(expression: Any, letters: str, sizes: Sequence[int]) -> list[list[int]]:
+    """Which entries of vectors of symbols an expression depends on: those of the vector x are called x_0, x_1, ..."""
+    found: dict[str, list[int]] = {letter: [] for letter in letters}
+    for symbol in ca.symvar(expression):
+        letter, _, number = symbol.name().partition("_")
+        found[letter].append(int(number or 0))
+    return [sorted(found[letter]) if size else [] for letter, size in zip(letters, sizes, strict=True)]
 
 
 def at_nodes(result: Result, lam: np.ndarray) -> np.ndarray:
