@@ -10,6 +10,9 @@ import casadi as ca
 import numpy as np
 
 from livens.analysis.named import at_nodes
+from livens.engine import loop
+from livens.engine.kernels import simple_kernel
+from livens.engine.steps import step_constants
 from livens.models.scene import Scene, points
 from livens.models.system import System
 from livens.results.result import Result
@@ -52,7 +55,8 @@ def joint_forces(result: Result, scene: Scene | None = None) -> list[JointForce]
     pose = scene.at(result.q, result.t)
     places = {shape.name: shape for shape in reversed(scene.shapes) if shape.kind in _MARKS}
     lam = at_nodes(result, np.asarray(result.multipliers).T)
-    every = result.parameter_vector
+    every, t = result.parameter_vector, np.ascontiguousarray(result.t, dtype=float)
+    kinds: dict[int, _Kind] = {}  # elements of a type share their model
     found: list[JointForce] = []
     parts = zip(
         system.elements, system.models, system.indices, system.multiplier_slices, system.parameter_indices, strict=True
@@ -60,20 +64,21 @@ def joint_forces(result: Result, scene: Scene | None = None) -> list[JointForce]
     for element, model, index, own, where in parts:
         if not model.m or len(found) >= _MOST:
             continue
+        if id(model) not in kinds:
+            kinds[id(model)] = _Kind(model)
+        kind = kinds[id(model)]
         local, q, k = [system.coordinates[i] for i in index], np.asarray(result.q)[:, list(index)], every[list(where)]
-        jacobian = ca.Function("G", [model.q, model.t, model.k], [ca.densify(ca.jacobian(model.g, model.q))])
-        G = np.array(jacobian(q[0], result.t[0], k))
+        G = kind.slopes(q[0], t[0], k)
         acting = {body: axes for body, axes in points(local).items() if np.any(G[:, axes])}
         if not acting:
             continue
-        t = np.asarray(result.t)[None, :]
-        force = np.array(_force(model)(q.T, lam[own], t, np.repeat(k[:, None], len(q), axis=1)))
+        force = kind.forces(q, lam[own].T, t, k)
         for body in list(acting)[1:] if len(acting) == 2 and element.name else acting:
             axes = acting[body]
             shape = places.get(element.name) if element.name not in ("", body) else None
             at = pose.points(shape)[:, 0] if shape is not None else _place(q, local, body, axes, G)
             name = element.name or (body and f"force on {body}") or "force of the constraints"
-            found.append(JointForce(name, body, _in_space(at), _in_space(force[axes].T)))
+            found.append(JointForce(name, body, _in_space(at), _in_space(force[:, axes])))
     return found
 
 
@@ -89,10 +94,25 @@ def internal(system: Any) -> set[int]:
     return found
 
 
-def _force(model: Any) -> ca.Function:
-    lam = ca.SX.sym("lam", model.m)
-    force = -ca.jacobian(model.g, model.q).T @ lam
-    return ca.Function("force", [model.q, lam, model.t, model.k], [ca.densify(force)])
+class _Kind:
+    """Forces of the constraints of one type of element, as native code over the rows of a run."""
+
+    def __init__(self, model: Any) -> None:
+        lam, G = ca.SX.sym("lam", model.m), ca.jacobian(model.g, model.q)
+        self._slopes = ca.Function("G", [model.q, model.t, model.k], [ca.densify(G)])
+        constants = ca.vertcat(ca.SX.sym("h"), model.t, model.k)
+        force = ca.Function("force", [lam, model.q, constants], [ca.densify(-G.T @ lam)])
+        self._width, self._code = model.q.numel(), simple_kernel(force, "force", effort=1)
+
+    def slopes(self, q: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
+        return np.array(self._slopes(q, t, k))
+
+    def forces(self, q: np.ndarray, lam: np.ndarray, t: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """One row for each time."""
+        out = np.empty((len(t), self._width))
+        rows, multipliers = np.ascontiguousarray(q), np.ascontiguousarray(lam)
+        loop.tabulate(self._code.address, multipliers, rows, step_constants(0.0, 0.0, k), t, out)
+        return out
 
 
 def _place(q: np.ndarray, names: Sequence[str], body: str, axes: Sequence[int], G: np.ndarray) -> np.ndarray:
