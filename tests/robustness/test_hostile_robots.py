@@ -9,7 +9,21 @@ import livens as lv
 
 FOLDER = Path(__file__).parents[1] / "data" / "robots"
 FILES = sorted(path for path in FOLDER.iterdir() if path.suffix in (".urdf", ".xml"))
-WORDS = [b"0", b"-1", b"nan", b"inf", b"1e308", b"1e-320", b"", b"''", b"0 0 0", b"x" * 5000, b"<", b"&amp;", b"\xff\xfe"]
+WORDS = [
+    b"0",
+    b"-1",
+    b"nan",
+    b"inf",
+    b"1e308",
+    b"1e-320",
+    b"",
+    b"''",
+    b"0 0 0",
+    b"x" * 5000,
+    b"<",
+    b"&amp;",
+    b"\xff\xfe",
+]
 WORDS += [b"world", b"../../../../etc/passwd", b"package://x/y", b"/dev/zero", b"http://example.com/x.stl", b"\x00"]
 
 
@@ -91,7 +105,14 @@ def test_absurd_sizes(tmp_path, monkeypatch):
 def test_a_mesh_from_far_away_is_not_fetched(tmp_path):
     """Names that lead elsewhere are answered, and nothing outside the machine is asked."""
     text = (FOLDER / "meshes.urdf").read_text(encoding="utf-8")
-    for name in ("http://example.com/a.stl", "/dev/zero", "/dev/random.stl", "../../x.obj", "package://a/b.stl", "a\nb.stl"):
+    for name in (
+        "http://example.com/a.stl",
+        "/dev/zero",
+        "/dev/random.stl",
+        "../../x.obj",
+        "package://a/b.stl",
+        "a\nb.stl",
+    ):
         (tmp_path / "robot.urdf").write_text(text.replace("meshes/hook.obj", name), encoding="utf-8")
         mb = lv.Multibody.from_urdf(tmp_path / "robot.urdf", packages={"robots": FOLDER})
         assert sum("is not drawn" in note for note in mb.notes) == 1

@@ -120,7 +120,9 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("name", [*sorted(set(STARTS) - {"walker.xml"}), pytest.param("walker.xml", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", [*sorted(set(STARTS) - {"walker.xml"}), pytest.param("walker.xml", marks=pytest.mark.slow)]
+)
 def test_motion_is_mujocos(name):
     """Of second order against MuJoCo's own accelerations, integrated to 1e-12: a tree, springs and rotors, followers,
     a closed loop. Constraints hold to round-off, and so does the balance of energy."""

@@ -201,7 +201,9 @@ def test_a_weld_in_another_pose_than_drawn(tmp_path):
     a, b = (q[[mb.system.coordinates.index(str(x)) for x in mb.bodies[name].coordinates]] for name in "ab")
     R = a[3:].reshape(3, 3) @ b[3:].reshape(3, 3).T  # of directors in rows
     assert np.allclose(b[:3] - a[:3], [0.5, 0.1, 0])
-    assert np.allclose(R, [[np.cos(np.pi / 18), 0, np.sin(np.pi / 18)], [0, 1, 0], [-np.sin(np.pi / 18), 0, np.cos(np.pi / 18)]])
+    assert np.allclose(
+        R, [[np.cos(np.pi / 18), 0, np.sin(np.pi / 18)], [0, 1, 0], [-np.sin(np.pi / 18), 0, np.cos(np.pi / 18)]]
+    )
     # of what its joints let each do, one thing is left: both go up and down
     assert mb.check().mobility == 1
     turned = mjcf(tmp_path, boxes + '<equality><weld body1="world" body2="b" relpose="0 0 1 0 0 0 0"/></equality>')
@@ -256,9 +258,20 @@ def test_what_an_mjcf_says_besides_is_noted(tmp_path):
     more = """<sensor><gyro site="x"/></sensor><keyframe><key name="home" qpos="0"/></keyframe><custom/>
     <contact><exclude body1="a" body2="b"/></contact><option timestep="0.01"/><size njmax="3"/>
     <tendon><fixed name="cord"><joint joint="j" coef="1"/></fixed></tendon><zoo/>"""
-    mb = mjcf(tmp_path, body('<joint name="j"/><light pos="0 0 1"/>').replace("<geom", '<geom condim="1" rgba="1 0 0 1"') + more)
+    mb = mjcf(
+        tmp_path,
+        body('<joint name="j"/><light pos="0 0 1"/>').replace("<geom", '<geom condim="1" rgba="1 0 0 1"') + more,
+    )
     said = "\n".join(mb.notes)
-    for words in ("sensors are not", "stored states", "contacts are not", "lights", "'cord'", "option timestep", "<zoo>"):
+    for words in (
+        "sensors are not",
+        "stored states",
+        "contacts are not",
+        "lights",
+        "'cord'",
+        "option timestep",
+        "<zoo>",
+    ):
         assert words in said
 
 
@@ -273,28 +286,37 @@ def test_what_an_mjcf_says_besides_is_noted(tmp_path):
         (body('<joint type="ball" damping="1"/>'), "no single angle or way"),
         (body('<joint/><geom type="hfield" size="1"/>'), "height fields"),
         (body('<joint/><geom size="0"/>'), "greater than 0"),
-        (body('<joint/><geom/>'), "'size' is missing"),
+        (body("<joint/><geom/>"), "'size' is missing"),
         (body('<joint/><geom size=".1" mass="-2"/>'), "mass must not be negative"),
         (body('<joint/><geom type="capsule" size=".1" fromto="0 0 0 0 0 0"/>'), "are the same"),
         (body('<joint/><geom type="mesh" mesh="m"/>'), "there is no mesh 'm'"),
         (body('<joint/><geom size=".1" quat="0 0 0 0"/>'), "must not be zero"),
         (body('<joint/><geom size=".1" euler="1 2 3" zaxis="0 0 1"/>'), "several ways"),
         (body('<joint name="a"/><joint name="a"/>'), "two joints of this name"),
-        (body('<joint type="slide"/><joint axis="1 1 0"/>').replace('type="slide"', 'type="slide" axis="1 0 0"'), "several joints"),
+        (
+            body('<joint type="slide"/><joint axis="1 1 0"/>').replace('type="slide"', 'type="slide" axis="1 0 0"'),
+            "several joints",
+        ),
         (body('<joint axis="1 0 0"/><joint type="slide" axis="0 1 0"/>'), "a slide after a hinge"),
         (body('<joint axis="1 0 0"/><joint axis="0 1 0" pos="0 0 1"/>'), "do not meet in a point"),
-        (body('<freejoint/><joint/>'), "a free joint stands alone"),
+        (body("<freejoint/><joint/>"), "a free joint stands alone"),
         (body("<joint/>", more='<body name="b"/>'), "two bodies of this name"),
         (body("<joint/>", more='<body name="c"><joint/></body>'), "moves and has no mass"),
         (body("<joint/>") + '<equality><tendon tendon1="x"/></equality>', "of the kind 'tendon'"),
         (body("<joint/>") + '<equality><connect body1="x" anchor="0 0 0"/></equality>', "there is no body 'x'"),
         (body("<joint/>") + '<equality><connect body1="b" body2="b" anchor="0 0 0"/></equality>', "to itself"),
         (body('<joint name="j"/>') + '<equality><joint joint1="k"/></equality>', "there is no joint 'k'"),
-        (body('<joint name="j"/><joint axis="0 1 0" name="k"/>')
-         + '<equality><joint joint1="j" joint2="k" polycoef="0 1 2"/></equality>', "if it is linear"),
+        (
+            body('<joint name="j"/><joint axis="0 1 0" name="k"/>')
+            + '<equality><joint joint1="j" joint2="k" polycoef="0 1 2"/></equality>',
+            "if it is linear",
+        ),
         (body('<joint name="j"/>') + '<actuator><muscle joint="j"/></actuator>', "of this kind"),
         (body('<joint name="j"/>') + '<actuator><position joint="j" dampratio="1"/></actuator>', "give kv"),
-        (body('<joint name="j"/>') + '<actuator><general joint="j" biastype="affine" biasprm="3 0 0"/></actuator>', "by itself"),
+        (
+            body('<joint name="j"/>') + '<actuator><general joint="j" biastype="affine" biasprm="3 0 0"/></actuator>',
+            "by itself",
+        ),
         (body("<joint/>") + '<tendon><spatial name="t" stiffness="4"/></tendon>', "a tendon with stiffness"),
         (body("<joint/>") + '<option viscosity="1"/>', "forces of a fluid"),
         (body("<joint/>") + '<option><flag damper="disable"/></option>', "switched off"),
