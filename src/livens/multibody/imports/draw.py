@@ -46,6 +46,8 @@ class _Group:
         for link, at in self.links:
             move = Pose(at.position - origin, at.rotation)
             found += [shape.placed(move.point, move.turned) for shape in link.shapes]
+        if found:  # the first of a body has a colour of its own, and leaves a path
+            found[0] = dataclasses.replace(found[0], trace=0.5 if found[0].kind == "cylinder" else 0.0)
         return found
 
 
