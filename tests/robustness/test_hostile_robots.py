@@ -45,7 +45,7 @@ def test_damaged_files(tmp_path, file):
     values = [i for i in range(len(whole)) if whole[i : i + 2] == b'="']
     lines = whole.splitlines(keepends=True)
     refused = 0
-    for trial in range(60):
+    for trial in range(32):
         kind = trial % 4
         if kind == 0:
             at = int(rng.choice(values)) + 2
@@ -60,7 +60,7 @@ def test_damaged_files(tmp_path, file):
             changed = whole[: int(rng.integers(len(whole)))]
         path.write_bytes(changed)
         refused += read(path) is None
-    assert refused > 15
+    assert refused > 8
 
 
 @pytest.mark.parametrize(

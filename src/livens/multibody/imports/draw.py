@@ -260,7 +260,7 @@ class Drawer:
         except InputError as error:
             raise relation.node.error(str(error)) from None
         # wherever the leader starts, the follower starts where it belongs
-        self.mb._targets.append(Target(coupling, "phase", np.array([-relation.offset]), True))
+        self.mb._targets.append(Target(coupling, "phase", np.array([0.0 - relation.offset]), True))
 
     def _close(self, closure: Closure) -> None:
         """A joint beside the tree; it need not be closed in the drawing."""
