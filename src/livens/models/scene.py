@@ -18,8 +18,8 @@ from livens.errors import ModelError
 from livens.expressions.parameters import Namespace
 from livens.expressions.read import ModelFunction, Reader
 from livens.models.shapes import KINDS, Shape, sphere
-from livens.models.triangles import Triangles
 from livens.models.tape import Entry, Tape, checked, evaluated, recorded
+from livens.models.triangles import Triangles
 
 #: A scene with more shapes than this is damaged rather than large.
 _MOST = 1_000_000

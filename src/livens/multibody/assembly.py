@@ -246,14 +246,15 @@ class Assembly:
         return self.position, self.velocity
 
     def reached(self) -> list[tuple[str, float, float]]:
-        """Every target with what it asks for and what was reached."""
+        """Every target with what it asks for and what was reached; phases of couplings are nobody's wish."""
         found = []
         for rates, matrix in ((False, None), (True, 5)):
             value, _, angles = self._wanted(rates)
             have = self._at(self.position)[3].ravel() if matrix is None else self._at(self.position)[5] @ self.velocity
             have = value - _wrapped(value - have, angles)
-            names = [str(t) for t in self.targets if t.of_rates == rates for _ in range(t.value.size)]
-            found += list(zip(names, value.tolist(), np.ravel(have).tolist(), strict=True))
+            chosen = [t for t in self.targets if t.of_rates == rates for _ in range(t.value.size)]
+            rows = zip(chosen, value.tolist(), np.ravel(have).tolist(), strict=True)
+            found += [(str(t), asked, now) for t, asked, now in rows if not isinstance(t.what, Coupling)]
         return found
 
     # -- ranks --------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Writes what MuJoCo says about the robots of this folder: python tests/data/robots/make_references.py
 
-For each file, at random states: the mass matrix, bias, passive and actuator forces in joint space, where all bodies are,
-and by how much equality constraints are violated. For some, the motion from a start, by integrating MuJoCo's own
+For each file, at random states: the mass matrix, bias, passive and actuator forces in joint space, where all bodies
+are, and by how much equality constraints are violated. For some, the motion from a start, by integrating MuJoCo's own
 accelerations (DOP853, tolerances 1e-12) with equality constraints held exactly by their Jacobian instead of MuJoCo's
 soft ones. It needs MuJoCo (the extra `bench`); tests compare with what it wrote.
 """
@@ -13,7 +13,16 @@ from pathlib import Path
 import numpy as np
 
 FOLDER = Path(__file__).parent
-FILES = ("arm.urdf", "gripper.urdf", "drone.urdf", "meshes.urdf", "four_bar.xml", "walker.xml", "linkage.xml", "meshes.xml")
+FILES = (
+    "arm.urdf",
+    "gripper.urdf",
+    "drone.urdf",
+    "meshes.urdf",
+    "four_bar.xml",
+    "walker.xml",
+    "linkage.xml",
+    "meshes.xml",
+)
 STATES, SEED = 4, 20
 _HINGE, _SLIDE, _BALL, _FREE = 3, 2, 1, 0
 
@@ -134,7 +143,7 @@ def motion(name, qvel, times, held, qpos=None):
 
     model = model_of(name)
     data = mujoco.MjData(model)
-    nq, nv = model.nq, model.nv
+    nq = model.nq
 
     def rate(t, y):
         qpos, v = y[:nq].copy(), y[nq:]

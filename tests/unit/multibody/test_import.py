@@ -120,7 +120,10 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("name", STARTS)
+LONG = [pytest.param(name, marks=pytest.mark.slow) for name in ("walker.xml", "gripper.urdf")]
+
+
+@pytest.mark.parametrize("name", ["arm.urdf", "four_bar.xml", *LONG])
 def test_motion_is_mujocos(name):
     """Of second order against MuJoCo's own accelerations, integrated to 1e-12: a tree, springs and rotors, followers,
     a closed loop. Constraints hold to round-off, and so does the balance of energy."""

@@ -7,6 +7,7 @@ that slide, and bodies on three slides.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,7 +32,8 @@ class Composed:
 
     @property
     def what(self) -> str:
-        alike = [name for name, kind in SPACE.items() if self.kind and not kind.lead and _locked(kind) == _locked(self.kind)]
+        own = None if self.kind is None else _locked(self.kind)
+        alike = [name for name, kind in SPACE.items() if not kind.lead and _locked(kind) == own]
         return alike[0] if alike else "sliding"
 
 
@@ -49,10 +51,10 @@ def composed(link: Link, chain: Sequence[Freedom]) -> Composed:
     if len(hinges) + 3 * len(balls) > 3 or len(slides) > 3:
         raise _refused(link, chain, "more than three slides, or more than three hinges")
     same = len(slides) == len(hinges) == 1 and _parallel(slides[0].axis, hinges[0].axis)
-    if not same and [one.kind for one in chain] != ["slide"] * len(slides) + ["hinge"] * len(hinges) + ["ball"] * len(balls):
+    if not same and list(chain) != [*slides, *hinges, *balls]:
         raise _refused(link, chain, "a slide after a hinge")
     axes = [one.axis for one in hinges]
-    if not all(_normal(a, b) for a, b in zip(axes, axes[1:], strict=False)) or not all(
+    if not all(_normal(a, b) for a, b in itertools.pairwise(axes)) or not all(
         _normal(a.axis, b.axis) for i, a in enumerate(slides) for b in slides[i + 1 :]
     ):
         raise _refused(link, chain, "axes that are not normal to one another")

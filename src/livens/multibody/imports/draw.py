@@ -45,7 +45,9 @@ class _Group:
         found = []
         for link, at in self.links:
             move = Pose(at.position - origin, at.rotation)
-            found += [shape.placed(move.point, lambda R, move=move: move.rotation @ R) for shape in link.shapes]
+            found += [shape.placed(move.point, move.turned) for shape in link.shapes]
+        if found:  # the first of a body has a colour of its own, and leaves a path
+            found[0] = dataclasses.replace(found[0], trace=0.5 if found[0].kind == "cylinder" else 0.0)
         return found
 
 
@@ -68,7 +70,9 @@ class Drawer:
                 self._place(group)
         for group in dict.fromkeys(self.groups.values()):
             if group.waiting and not group.carries:
-                raise _link(group).node.error("it moves and has no mass, nor has what it carries: nothing says how fast")
+                raise _link(group).node.error(
+                    "it moves and has no mass, nor has what it carries: nothing says how fast"
+                )
         for relation in robot.relations:
             self._relate(relation)
         for closure in robot.closures:
@@ -81,8 +85,8 @@ class Drawer:
         self._start()
         if self.slack:
             robot.notes.append(
-                f"ends of the ways of joints do not act, as the file does not say how stiff they are ({_few(self.slack)}): "
-                "give limit_stiffness, or add mb.limit"
+                f"ends of the ways of joints do not act ({_few(self.slack)}), as the file does not say how stiff they "
+                "are: give limit_stiffness, or add mb.limit"
             )
         self.mb.notes += robot.notes
 
@@ -118,7 +122,9 @@ class Drawer:
         try:
             moments = np.linalg.eigvalsh(mass.tensor)
             if not moments[0] > 1e-12 * moments[2]:
-                raise InputError("it has no inertia about one of its axes, and nothing would say how fast it turns about it")
+                raise InputError(
+                    "it has no inertia about one of its axes, and nothing would say how fast it turns about it"
+                )
             name = self._name(link.name, "body")
             group.part = self.mb.body(
                 name,
@@ -164,7 +170,9 @@ class Drawer:
         if len(chain) == 1 and one.kind in ("hinge", "slide", "ball", "free"):
             if one.kind == "free":
                 if first is not mb.ground:
-                    self.robot.notes.append(f"the free joint '{one.name}' is between two bodies: neither holds the other")
+                    self.robot.notes.append(
+                        f"the free joint '{one.name}' is between two bodies: neither holds the other"
+                    )
             else:
                 what = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical"}[one.kind]
                 axis = None if one.kind == "ball" else one.axis
@@ -252,7 +260,7 @@ class Drawer:
         except InputError as error:
             raise relation.node.error(str(error)) from None
         # wherever the leader starts, the follower starts where it belongs
-        self.mb._targets.append(Target(coupling, "phase", np.array([-relation.offset]), True))
+        self.mb._targets.append(Target(coupling, "phase", np.array([0.0 - relation.offset]), True))
 
     def _close(self, closure: Closure) -> None:
         """A joint beside the tree; it need not be closed in the drawing."""

@@ -57,7 +57,7 @@ class _Reader:
             if mass is not None:
                 self._parts.setdefault(name, []).append(mass.placed(pose.position, pose.rotation))
             here = self.robot.shapes if link is None else link.shapes
-            here += [shape.placed(pose.point, lambda R: pose.rotation @ R) for shape in looks]
+            here += [shape.placed(pose.point, pose.turned) for shape in looks]
         for child in node.all("site"):
             self.settings.behind(child, childclass)
             at = pose @ self.settings.pose(child)

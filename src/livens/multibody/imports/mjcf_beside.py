@@ -71,7 +71,7 @@ class _Beside:
         if len(given) == 1:
             coefficients[1] = 1.0
         if leader is not None and coefficients[2:].any():
-            raise node.error("a coupling of joints by a polynomial is taken over if it is linear: polycoef=\"a b 0 0 0\"")
+            raise node.error('a coupling of joints by a polynomial is taken over if it is linear: polycoef="a b 0 0 0"')
         if follower == leader:
             raise node.error("a joint is not coupled to itself")
         ratio = float(coefficients[1]) if leader is not None else 0.0

@@ -35,7 +35,9 @@ class Geoms:
             for node in assets.all("mesh"):
                 settings.behind(node, None)
                 file = node.get("file")
-                name = node.get("name") or (file.replace("\\", "/").rpartition("/")[2].rpartition(".")[0] if file else "")
+                name = node.get("name") or (
+                    file.replace("\\", "/").rpartition("/")[2].rpartition(".")[0] if file else ""
+                )
                 if not name or name in self._meshes:
                     raise node.error("a mesh needs a name of its own")
                 self._meshes[name] = node

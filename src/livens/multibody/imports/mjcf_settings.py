@@ -1,4 +1,4 @@
-"""What an MJCF file says for all of it: included files, settings of the compiler, default classes, how poses are read."""
+"""What an MJCF file says for all of it: included files, settings, default classes, and how poses are read."""
 
 from __future__ import annotations
 

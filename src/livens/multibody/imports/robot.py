@@ -31,6 +31,9 @@ class Pose:
     def point(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(self.position + self.rotation @ X)
 
+    def turned(self, axes: np.ndarray) -> np.ndarray:
+        return np.asarray(self.rotation @ axes)
+
     @property
     def inverse(self) -> Pose:
         return Pose(-self.rotation.T @ self.position, self.rotation.T)
@@ -164,7 +167,9 @@ class Robot:
                 return 0.0
             if name in seen:
                 raise relation.node.error(f"'{name}' follows itself")
-            return relation.offset + (relation.ratio * value(relation.leader, (*seen, name)) if relation.leader else 0.0)
+            return relation.offset + (
+                relation.ratio * value(relation.leader, (*seen, name)) if relation.leader else 0.0
+            )
 
         found: dict[str | None, Pose] = {None: Pose()}
         for link in self.links.values():

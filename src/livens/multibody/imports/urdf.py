@@ -94,9 +94,8 @@ class _Reader:
             found.freedoms = self._freedoms(joint)
         elif base == "floating":
             found.freedoms = [Freedom("base", "free", node)]
-        if found.mass is None and inertial is None and joint is not None:
-            if joint.text("type") != "fixed":
-                self.notes.append(f"the link '{found.name}' has no <inertial>, and so no mass")
+        if inertial is None and joint is not None and joint.text("type") != "fixed":
+            self.notes.append(f"the link '{found.name}' has no <inertial>, and so no mass")
         return found
 
     def _freedoms(self, joint: Node) -> list[Freedom]:
@@ -117,7 +116,10 @@ class _Reader:
         if len(found) == 1 and found[0].kind != "free":
             one = found[0]
             if dynamics is not None:
-                one.damping, one.friction = dynamics.not_negative("damping", 0.0), dynamics.not_negative("friction", 0.0)
+                one.damping, one.friction = (
+                    dynamics.not_negative("damping", 0.0),
+                    dynamics.not_negative("friction", 0.0),
+                )
             if limit is not None and what != "continuous":
                 lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)
                 if lower > upper:
@@ -168,7 +170,9 @@ class _Reader:
 
     def _unread(self, root: Node) -> None:
         if self.collisions:
-            self.notes.append(f"{self.collisions} <collision>: contacts are not taken over, links pass through one another")
+            self.notes.append(
+                f"{self.collisions} <collision>: contacts are not taken over, links pass through one another"
+            )
         for (tag, inner), count in root.document.unread().items():
             what = f"{inner[1:]} of <{tag}>" if inner.startswith("@") else f"<{inner}> in <{tag}>"
             self.notes.append(f"{what} is not taken over" + (f" ({count} times)" if count > 1 else ""))

@@ -21,6 +21,7 @@ from livens.models.triangles import content
 _MOST_BYTES = 32_000_000
 _MOST_NODES = 200_000
 _DEEPEST = 200
+_LONG = 400
 #: Numbers beyond this are no metres, kilograms or radians of any robot, and their squares would not be numbers.
 _ABSURD = 1e15
 
@@ -44,7 +45,9 @@ class Node:
 
     def error(self, words: str) -> InputError:
         """A sentence that says where."""
-        called = f" '{self.name}'" if self.name else ""
+        called = f" '{self.name[:60]}'" if self.name else ""
+        if len(words) > _LONG:  # what a file says may be of any length
+            words = f"{words[: _LONG // 2]} ... {words[-_LONG // 4 :]}"
         return InputError(f"{self.file}, line {self.line}: <{self.tag}>{called}: {words}")
 
     # -- within -------------------------------------------------------------------------------------------------------
