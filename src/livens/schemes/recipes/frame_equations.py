@@ -195,7 +195,7 @@ class FrameEquations(StepEquations):
 
     @property
     def _has_pieces(self) -> bool:
-        return not (self.scheme.both_levels or self.system.rolls)
+        return not (self.scheme.both_levels or self.system.rolls or self.system.controls)
 
     @property
     def size_in_pieces(self) -> int:
