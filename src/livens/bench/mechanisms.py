@@ -16,7 +16,7 @@ class Steps:
     """Runs as a user sees them, every step stored and watched."""
 
     name = "mechanisms"
-    _CASES = (
+    _CASES: tuple[tuple[str, str, dict[str, Any], int, float], ...] = (
         ("double four-bar, drawn", "drawn-four-bar", {}, 10_000, 0.8),
         ("ring of bars, drawn", "drawn-bars", {}, 1000, 5.0),
         ("chain of 20 in space", "link-chain", {"N": 20}, 1000, 24.0),

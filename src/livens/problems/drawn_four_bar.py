@@ -16,8 +16,9 @@ def four_bar_mechanism(N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.
     def bar(name: str, a: list[float], b: list[float], upright: bool) -> None:
         centre = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2]
         turn = [[0, -1], [1, 0]] if upright else [[1, 0], [0, 1]]
-        about = dict(mass=m, inertia=m * l**2 / 12, position=centre, rotation=turn)
-        mb.body(name, points=dict(a=a, b=b), shape=("rod", l, 0.02 * l), **about)
+        shown = dict(a=a, b=b), ("rod", l, 0.02 * l)
+        moment = m * l**2 / 12
+        mb.body(name, mass=m, inertia=moment, position=centre, rotation=turn, points=shown[0], shape=shown[1])
 
     for i in range(N + 1):
         bar(f"lower{i}", [i * l, 0], [i * l, l], True)

@@ -352,10 +352,8 @@ class GGLBody(LieBody):
         free = Motion(_like(b.u), _like(b.w), b.start, _likes(b.mid), _likes(b.end), _likes(b.rates))
         pushed, pulled, mu = _like(rows), _like(pull), ca.SX.sym("mu", self.size)
         moving, twist = ca.SX.sym("v1", self.d * (1 + self.count)), ca.SX.sym("twist", self.size)
-        means = [
-            part - 2 * own
-            for part, own in zip(super().mean(free, old, pulled, inertia, h), self._split(mu), strict=True)
-        ]
+        of_p, of_spin = super().mean(free, old, pulled, inertia, h)
+        means = of_p - 2 * mu[: self.d], of_spin - 2 * mu[self.d :] if self.count else of_spin
         torque = None
         if self.count:
             mean = (old.v + moving) / 2
@@ -382,9 +380,6 @@ class GGLBody(LieBody):
         for _, others in wanted:
             found += [total(), *(by.pop(0) for _ in others)]
         return (*found, spread, turn)
-
-    def _split(self, mu: Any) -> tuple[Any, Any]:
-        return mu[: self.d], mu[self.d :] if self.count else ca.SX(0, 1)
 
 
 def _like(part: Any) -> Any:
