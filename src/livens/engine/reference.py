@@ -22,7 +22,7 @@ _LARGEST_DENSE = 500
 #: Directions in which the Jacobian is smaller than this part of its largest are left alone by them.
 _RANK = 1e-13
 #: Rounding in these directions stays in the residual: so many times its bound is accepted.
-_NEARLY = 8.0
+_NEARLY = 256.0
 #: A correction that does not help is halved at most this often.
 _MOST_HALVINGS = 8
 
