@@ -200,7 +200,7 @@ def test_a_rod_without_thickness_says_what_is_missing():
         lv.simulate(system, *rod.state(omega=[0, 0, 1]), scheme="lie-em", h=0.1, t_end=1)
 
 
-@pytest.mark.parametrize("scheme", ["lie-em", "livens-em"])
+@pytest.mark.parametrize("scheme", ["lie-em", "livens-em", "lie-ggl"])
 def test_the_jacobian_is_that_of_the_residual(scheme):
     """Variations of the end of the step, taken to changes of the unknowns: the derivative by the unknowns."""
     system, q, _ = chain(dissipative=True)

@@ -100,6 +100,20 @@ def test_against_the_scheme_with_all_directors(dimension, seed):
     assert gaps[-1] < 1e-11 or abs(measured_order(steps, gaps) - 2) < 0.1
 
 
+@settings(few, max_examples=1)
+@given(seed=st.integers(0, 10**6))
+def test_compositions_are_of_fourth_order(seed):
+    """Energy and momenta stay exact, as they are in every step of lie-em, which alone is of second order."""
+    mb, steps = mechanism(seed, 2, free=True), [0.02, 0.01, 0.005, 0.0025]
+    fine = mb.simulate(t_end=0.4, h=0.00125, scheme="suzuki-4:lie-em").q[-1]
+    for scheme, order in (("suzuki-4:lie-em", 4), ("lie-em", 2)):
+        runs = [mb.simulate(t_end=0.4, h=h, scheme=scheme) for h in steps]
+        errors = [np.abs(run.q[-1] - fine).max() for run in runs]
+        assert abs(measured_order(steps, errors) - order) < 0.1, (scheme, errors)
+        for run in runs:
+            assert run.summary.max_energy_drift < 1e-12 and max(run.summary.momentum_drift.values()) < 1e-12
+
+
 def bars(angle):
     """The double four-bar in space with revolute joints: 65 constraints with those of the directors, of rank 59."""
     mb = lv.Multibody(gravity=[0, -9.81, 0])

@@ -13,8 +13,10 @@ from livens.bench.crowds import Crowds
 from livens.bench.ensembles import Ensembles
 from livens.bench.four_bar import FourBar
 from livens.bench.gradients import Gradients
+from livens.bench.iftomm import IFToMM
 from livens.bench.kepler import Kepler
 from livens.bench.large import Large
+from livens.bench.mechanisms import DrawnToFirstStep, Steps
 from livens.bench.memory import LongRun
 from livens.bench.pendulum import Pendulum
 from livens.bench.prepared import Prepared
@@ -32,6 +34,7 @@ def run(rounds: int, say: Say) -> Report:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
     cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large()]
+    cases += [Steps(), DrawnToFirstStep(), IFToMM()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

@@ -34,6 +34,8 @@ _VECTORISED = frozenset(
     "sin cos tan exp log pow asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf log1p expm1 hypot".split()
 )
 _LETTER = {2: "b", 4: "d", 8: "e"}
+#: How many lines are in a block of code that is compiled with the least effort.
+_BLOCK = 300
 #: No instruction, but what is in memory is loaded again behind it instead of being spilled to the stack.
 _BARRIER = 'call void asm sideeffect "", "~{memory}"()'
 
@@ -267,16 +269,26 @@ class Emitter:
         """Write a whole expression graph; ``inputs[i]`` are the values of its input i."""
         return walk(function, inputs, literal, self.apply)
 
-    def text(self) -> str:
+    def text(self, quick: bool = False) -> str:
+        """The whole function; `quick`, in short blocks: LLVM's least effort takes far longer for one long block."""
         arguments = ", ".join(f"ptr noalias %a{i}" for i in range(self.pointers))
         declared = "\n".join(self._declared[f] for f in sorted(self._declared))
-        body = "\n".join(ordered(self.lines))
+        body = "\n".join(_in_blocks(ordered(self.lines)) if quick else ordered(self.lines))
         # without stackrealign, vectors are spilled across the boundaries of cache lines: a quarter of the time
         own = "nounwind" if self.width == 1 else 'nounwind "stackrealign" "prefer-vector-width"="512"'
         return (
             f"{declared}\ndefine void @{self.name}({arguments}) #1 {{\n{body}\nret void\n}}\n"
             f"attributes #0 = {{ nounwind memory(none) willreturn }}\nattributes #1 = {{ {own} }}\n"
         )
+
+
+def _in_blocks(lines: Sequence[str]) -> list[str]:
+    """The same lines, with a label now and then that is gone to next in any case."""
+    found: list[str] = []
+    for first in range(0, len(lines), _BLOCK):
+        found += [f"br label %block{first}", f"block{first}:"] if first else []
+        found += lines[first : first + _BLOCK]
+    return found
 
 
 class _Lazy(Sequence[str]):

@@ -33,7 +33,7 @@ def simple_kernel(function: ca.Function, name: str, pointer: int = _OUT, effort:
         (values,) = emitter.graph(function, _inputs(emitter, function))
         for i, value in enumerate(values):
             emitter.store(value, pointer, i)
-        return emitter.text()
+        return emitter.text(quick=effort == _SELDOM)
 
     return find_or_compile(f"{writer()} {width} {pointer} {function.serialize()}", text, name, effort)
 

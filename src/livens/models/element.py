@@ -12,6 +12,7 @@ import casadi as ca
 
 from livens import math as m
 from livens.errors import InputError, ModelError
+from livens.expressions.numbers import array
 from livens.expressions.parameters import Namespace, Parameters
 from livens.expressions.probe import Probe
 from livens.expressions.pure import pure_key
@@ -68,7 +69,8 @@ class Element:
     """Energies, constraints and forces on a few coordinates of a system.
 
     `coordinates` are names or indices of the system's coordinates; the model functions see only these, in this order.
-    `parameters` belong to this element; a model function finds them, and the system's, in `k`.
+    `parameters` belong to this element; a model function finds them, and the system's, in `k`. So it does `constants`,
+    numbers that never change: zeros and ones among them cost nothing, but elements that differ in them are different.
     Elements that share their functions share their derivatives and compiled code too.
     `quaternions` says which four of the element's coordinates, by their place in it, are unit quaternions. `frames`
     says which of them are the centre and the directors of a rigid body, part by part; the element then has the kinetic
@@ -95,8 +97,10 @@ class Element:
         quaternions: Sequence[Sequence[int]] = (),
         frames: Sequence[Sequence[Sequence[int]]] = (),
         look: ModelFunction | None = None,
+        constants: Mapping[str, Any] | None = None,
     ) -> None:
         self.coordinates = tuple(coordinates)
+        self.constants = {name: array(f"constant '{name}'", value) for name, value in (constants or {}).items()}
         try:
             self.quaternions = tuple(tuple(four) for four in quaternions)
             self.frames = tuple(tuple(tuple(part) for part in frame) for frame in frames)
@@ -220,7 +224,8 @@ def read_type(element: Element, shared: Parameters) -> ElementModel:
     if key is None:
         read = _read(element, shared)
         return _types.setdefault(read.digest, read)
-    key = key, len(element.coordinates), element.parameters.shapes, element.quaternions, shared.shapes
+    fixed = tuple((name, value.shape, value.tobytes()) for name, value in element.constants.items())
+    key = key, len(element.coordinates), element.parameters.shapes, element.quaternions, shared.shapes, fixed
     known = _pure_types.get(key)
     if known is None:
         read = _read(element, shared)
@@ -234,6 +239,7 @@ def _read(element: Element, shared: Parameters) -> ElementModel:
     k = ca.SX.sym("k", shared.size + element.parameters.size)
     symbols = m.symbols(k)
     named = shared.named(symbols[: shared.size]) | element.parameters.named(symbols[shared.size :])
+    named |= element.constants
     where = f" of element '{element.name}'" if element.name else ""
     read = Reader({"q": q, "v": v, "t": t, "k": Namespace(named)}, where, must="return")
     functions, found = element.functions, dict[str, Invariants]()

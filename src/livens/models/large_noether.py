@@ -25,7 +25,9 @@ def is_symmetry_of_elements(system: System, name: str, k: np.ndarray) -> bool | 
     generators = _generators(system, name)
     if generators is None:
         return None
-    return all(_kept_by_type(group, generators, k) for group in system.groups)
+    groups = [_Kept(group, generators, k) for group in system.groups]
+    # one element of each type says nearly always what all of them say
+    return all(group.by_one() for group in groups) and all(group.by_all() for group in groups)
 
 
 class _Generator:
@@ -59,15 +61,22 @@ def _generators(system: System, name: str) -> list[_Generator] | None:
     return [_Generator(p.first - 2 * system.n, p.second, p.values, system.n) for p in products]
 
 
-def _kept_by_type(group: TypeGroup, generators: list[_Generator], k: np.ndarray) -> bool:
-    """By the elements of one type, or by some of them if there are many."""
-    check = _Check(group.model)
-    chosen = np.unique(np.linspace(0, group.count - 1, _ELEMENTS).astype(int))
-    return all(
-        check.kept(generator.of(group.coordinates[i].tolist()), k[group.parameters[i]])
-        for i in chosen
-        for generator in generators
-    )
+class _Kept:
+    """Whether the elements of one type keep the symmetry, or some of them if there are many."""
+
+    def __init__(self, group: TypeGroup, generators: list[_Generator], k: np.ndarray) -> None:
+        self._group, self._generators, self._k, self._check = group, generators, k, _Check(group.model)
+
+    def by_one(self) -> bool:
+        return self._kept(0)
+
+    def by_all(self) -> bool:
+        chosen = np.unique(np.linspace(0, self._group.count - 1, _ELEMENTS).astype(int))
+        return all(self._kept(int(i)) for i in chosen[1:])
+
+    def _kept(self, i: int) -> bool:
+        coordinates, k = self._group.coordinates[i].tolist(), self._k[self._group.parameters[i]]
+        return all(self._check.kept(generator.of(coordinates), k) for generator in self._generators)
 
 
 class _Check:

@@ -52,8 +52,14 @@ class Joint(Connection):
         )
 
     def acting(self, name: str, parameters: dict[str, Any], **functions: Any) -> Element:
-        """An element on the coordinates of both parts, which knows levers and axes."""
-        return Element(self.coordinates, parameters=self.parameters | parameters, name=name, **functions)
+        """An element on the coordinates of both parts, which knows levers and axes.
+
+        Axes of the joint that are axes of the body, and levers of length zero, are constants: what is multiplied by
+        zeros and ones need not be computed.
+        """
+        plain = {key: value for key, value in self.parameters.items() if np.isin(value, (-1.0, 0.0, 1.0)).all()}
+        given = {key: value for key, value in self.parameters.items() if key not in plain} | parameters
+        return Element(self.coordinates, parameters=given, constants=plain, name=name, **functions)
 
     # -- what can be measured, from the coordinates of both parts -----------------------------------------------------
     def angle(self, q: Any) -> Any:

@@ -132,7 +132,7 @@ def _upright(N: int, l: float, speed: float) -> tuple[np.ndarray, np.ndarray]:  
     return np.array(q, dtype=float).ravel(), np.array(v, dtype=float).ravel()
 
 
-def _exact(N: int, m_: float, l: float, g: float, speed: float) -> Callable[[float], dict[str, np.ndarray]]:  # noqa: E741
+def exact_motion(N: int, m_: float, l: float, g: float, speed: float) -> Callable[[float], dict[str, np.ndarray]]:  # noqa: E741
     """The one degree of freedom: phi, the lower bars' angle from the downward vertical, is a pendulum's.
 
     ``T = 1/2 I phi'^2`` with ``I = (N+1) m l^2/3 + N m l^2`` and ``V = -P cos(phi)`` with ``P = ((N+1)/2 + N) m g l``.
@@ -176,7 +176,7 @@ def _problem(
         raise InputError(f"option 'N' must be at least 1, got {N}")
     q0, v0 = _upright(N, l, speed)
     system = _system(N, dict(m=m_, l=l, g=g), frames)
-    reference = _exact(N, m_, l, g, speed) if speed > 0 and g > 0 else None
+    reference = exact_motion(N, m_, l, g, speed) if speed > 0 and g > 0 else None
     scheme = "lie-em" if frames else "livens-em"
     return Problem(name, system, q0, v0, scheme, 1e-3, t_end, reference=reference)
 

@@ -27,6 +27,8 @@ TIERS = ("auto", "fused", "assembled", "reference")
 #: all of them would take minutes to compile. Whether there is such code already makes no difference, so that a run is
 #: the same, bit for bit, whatever was run before.
 FUSED_UNKNOWNS = 300
+#: Of bodies in space, a third of that: what is written for each unknown is longer, and runs no faster than pieces do.
+FUSED_FRAME_UNKNOWNS = 100
 #: A step has hardly more unknowns than this for each coordinate and constraint.
 _FEW = 12
 #: Where nobody says how long the first step is, and nothing of the start does, it is this part of the time span.
@@ -273,14 +275,19 @@ def _own_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
 
 def _tier(model: Model, scheme: Scheme, wanted: str) -> str:
     """The tier for a model and a scheme: by its size, unless one is wanted that can do it."""
-    if wanted == "auto" and not (isinstance(model, System) and _FEW * (model.n + model.m) > FUSED_UNKNOWNS):
+    most = FUSED_FRAME_UNKNOWNS if _in_space(model) else FUSED_UNKNOWNS
+    if wanted == "auto" and not (isinstance(model, System) and _FEW * (model.n + model.m) > most):
         return "fused"
     unknowns = compiled_step(model, scheme).equations.size_in_pieces if isinstance(model, System) else 0
     if wanted == "auto":
-        return "assembled" if unknowns > FUSED_UNKNOWNS else "fused"
+        return "assembled" if unknowns > most else "fused"
     if not unknowns:
         raise InputError(
             f"scheme '{scheme.name}' cannot be assembled for this model: its equations are not a sum over elements; "
             "leave the tier out"
         )
     return wanted
+
+
+def _in_space(model: Model) -> bool:
+    return isinstance(model, System) and any(frame.turning == 3 for frame in model.frames)

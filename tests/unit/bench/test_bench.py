@@ -16,6 +16,7 @@ from livens.bench import fresh, peers, schedule
 from livens.bench.core import one_core
 from livens.bench.diagram import work_precision
 from livens.bench.four_bar import FourBar
+from livens.bench.iftomm import IFToMM, Measured, Task
 from livens.bench.kepler import Kepler
 from livens.bench.peers import Peer, clock
 from livens.bench.peers.clock import seconds
@@ -200,3 +201,17 @@ def test_both_loops_of_keplers_problem_are_the_same():
     case._our_loop()
     case._plain_loop()
     assert abs(case._end[:2] - case._out[-1, :2]).max() < 1e-10
+
+
+def test_iftomm_halves_the_step_until_it_is_accurate():
+    """One small task: the step that is told is good enough, and twice of it is not."""
+    task = Task("A01", "simple-pendulum", "", 1e-4, 0.04, 0.4)
+    case, report = IFToMM((task,)), Report(1, {})
+    case.play(True, lambda what: None)
+    (measured,) = case._measured
+    assert measured.error <= 1e-4 and measured.h < task.h
+    twice = Measured(Task("A01", "simple-pendulum", "", 1e9, 2 * measured.h, 0.4))
+    twice.choose()
+    assert twice.error > 1e-4
+    case.tell(report)
+    assert report.lines[0].unit == "s" and report.lines[0].ours > 0 and f"h = {measured.h:g}" in report.lines[0].case

@@ -435,3 +435,28 @@ def test_the_examples_of_the_document_run(capsys):
         exec(compile(block, "docs/multibody.md", "exec"), names)
     for line in capsys.readouterr().out.splitlines():
         assert f"    {line}" in text
+
+
+def test_axes_of_the_body_itself_are_no_parameters():
+    """What a motor multiplies by zeros and ones is not computed; the motion is that with all axes computed."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    turned = np.array([[0.6, 0, 0.8], [0, 1, 0], [-0.8, 0, 0.6]])
+    elements = []
+    for name, R in (("straight", np.eye(3)), ("turned", turned)):
+        # the same body and the same motion, but axes that lie askew in one of the bodies
+        body = mb.body(name, mass=1.0, inertia=R.T @ np.diag([0.1, 0.2, 0.3]) @ R, position=[0.5, 0, 0], rotation=R)
+        hinge = mb.revolute(f"{name} hinge", mb.ground, body, at=[0, 0, 0], axis="y")
+        elements.append(mb.motor(hinge, torque=lambda t, angle, rate: 2 - angle - 0.1 * rate))
+    assert "B" not in elements[0].parameters.values and "B" in elements[1].parameters.values
+    run = mb.simulate(t_end=0.5, h=1e-2)
+    assert np.ptp(run["straight hinge.angle"]) > 0.5
+    assert np.abs(run["straight hinge.angle"] - run["turned hinge.angle"]).max() < 1e-12
+
+
+def test_long_chains_are_assembled():
+    """By their size, whatever was compiled before; what the pieces say is what one straight line says."""
+    from livens.problems.link_chain import chain_mechanism
+
+    assert [chain_mechanism(n).simulate(t_end=1e-3, h=1e-3).facts.tier for n in (2, 13)] == ["fused", "assembled"]
+    runs = [chain_mechanism(3).simulate(t_end=0.05, h=1e-3, tier=tier) for tier in ("fused", "assembled")]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-13

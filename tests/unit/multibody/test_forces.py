@@ -300,3 +300,9 @@ def test_who_cannot_be_controlled():
         lv.ensemble(mb.system, q0=[q, q], v0=[v, v], h=1e-2, t_end=0.1)
     with pytest.raises(lv.InputError, match="no sampled controllers"):
         lv.prepare(mb.system).start(q, v, h=1e-2)
+
+
+def test_a_controlled_mechanism_is_not_assembled():
+    """Commands are read from the state by fused code alone: pieces would not see them."""
+    with pytest.raises(lv.InputError, match="cannot be assembled"):
+        servo().simulate(t_end=0.02, h=2e-3, tier="assembled")

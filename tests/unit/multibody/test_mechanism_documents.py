@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import livens as lv
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -25,8 +28,46 @@ def test_lines_are_counted_right():
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[-3:]
     first = re.findall(r"```python\n(.*?)```", (DOCS / "multibody.md").read_text(encoding="utf-8"), re.DOTALL)[0]
     assert counted == [lines(block) for block in (first, *blocks)]
+    assert all(
+        number <= most for number, most in zip(counted, (12, 15, 6, 12), strict=True)
+    )  # crank, arm, chain, Bricard
 
 
 def lines(block):
     code = [line for line in block.splitlines() if line.strip()]
     return sum(not line.startswith(("import", "from", "assert", "print")) for line in code)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["multibody", "mechanism-tutorial", "mechanism-joints", "mechanism-forces"])
+def test_the_examples_have_no_unstable_mode(name):
+    """A thousand seconds of each mechanism of a document: joints stay closed, the energy is accounted for."""
+    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, f"docs/{name}.md", "exec"), names)
+    drawn = [value for value in names.values() if isinstance(value, lv.Multibody)]
+    assert drawn
+    for mb in drawn:
+        run = mb.simulate(t_end=1000.0, h=0.01, every=1000)
+        assert run.summary.max_constraint < 1e-12
+        energy = run["total_energy"] - run.supplied_energy + run.dissipated_energy
+        sizes = [np.abs(part).max() for part in (run["total_energy"], run.supplied_energy, run.dissipated_energy)]
+        assert np.ptp(energy) < 1e-9 * max(1.0, *sizes)
+
+
+@pytest.mark.slow
+def test_the_doctest_of_bodies_has_no_unstable_mode():
+    """What the example of `livens.bodies` builds runs a thousand seconds with the energy it started with."""
+    source = lv.bodies.__doc__
+    names = {}
+    lines_of_code = [line[4:] for line in source.splitlines() if line.startswith((">>> ", "... "))]
+    exec(compile("\n".join(lines_of_code), "livens.bodies", "exec"), names)
+    systems = [value for value in names.values() if isinstance(value, lv.System)]
+    runs = [value for value in names.values() if isinstance(value, lv.Result)]
+    assert systems and runs
+    for run in runs:
+        long = lv.simulate(
+            run.system, run.q[0], run.v[0], scheme=run.facts.scheme, h=run.facts.h, t_end=1000.0, every=1000
+        )
+        assert long.summary.max_energy_drift < 1e-9 and long.summary.max_constraint < 1e-11

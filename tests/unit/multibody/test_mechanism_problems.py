@@ -6,10 +6,13 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+from conftest import measured_order
 from reduced import motion
+from scipy.integrate import solve_ivp
 
 import livens as lv
 from livens.multibody import shapes
+from livens.problems import six_axis_arm
 from livens.problems.double_wishbone import wishbone_mechanism
 from livens.problems.gimbal_gyroscope import gimbal_mechanism
 from livens.problems.lie_heavy_top import lie_heavy_top_mechanism
@@ -125,3 +128,91 @@ def test_ready_mechanisms_run(name):
     energy = run["total_energy"] - run.supplied_energy + run.dissipated_energy
     assert np.ptp(energy) < 1e-11 and run.summary.max_constraint < 1e-14
     assert len(run.scene.shapes) >= 2
+
+
+def arm_rates(links, law):
+    """Accelerations of an arm of links on a row of hinges by the recursion of Newton and Euler, link by link.
+
+    `links` are (axis, length, mass, moments along x y z of space at zero angles); the arm stands upright at zero.
+    """
+
+    def turn(axis, angle):
+        R, (i, j) = np.eye(3), ((axis + 1) % 3, (axis + 2) % 3)
+        R[i, i] = R[j, j] = np.cos(angle)
+        R[j, i] = np.sin(angle)
+        R[i, j] = -R[j, i]
+        return R
+
+    def torques(s, w, a, gravity):
+        R, alpha, omega, accel, found = np.eye(3), np.zeros(3), np.zeros(3), -gravity, []
+        for i, (axis, length, mass, moments) in enumerate(links):
+            n = R[:, axis]
+            alpha = alpha + n * a[i] + np.cross(omega, n * w[i])
+            omega = omega + n * w[i]
+            R = R @ rotations[i]
+            half = R[:, 2] * length / 2
+            at_centre = accel + np.cross(alpha, half) + np.cross(omega, np.cross(omega, half))
+            J = R @ np.diag(moments) @ R.T
+            found.append((n, half, mass * at_centre, J @ alpha + np.cross(omega, J @ omega)))
+            accel = accel + np.cross(alpha, 2 * half) + np.cross(omega, np.cross(omega, 2 * half))
+        force, moment, needed = np.zeros(3), np.zeros(3), np.zeros(len(links))
+        for i, (n, half, inertial, turning) in reversed(list(enumerate(found))):
+            moment = moment + turning + np.cross(half, inertial) + np.cross(2 * half, force)
+            force = force + inertial
+            needed[i] = n @ moment
+        return needed
+
+    def rates(t, y):
+        nonlocal rotations
+        s, w = np.split(y, 2)
+        rotations = [turn(axis, angle) for (axis, *_), angle in zip(links, s, strict=True)]
+        still, g = np.zeros(len(links)), np.array([0, 0, -9.81])
+        M = np.column_stack([torques(s, still, unit, np.zeros(3)) for unit in np.eye(len(links))])
+        return np.concatenate([w, np.linalg.solve(M, law(t, s, w) - torques(s, w, still, g))])
+
+    rotations = []
+    return rates
+
+
+@pytest.mark.slow
+def test_the_arm_against_the_recursion_of_newton_and_euler():
+    """All six angles, second order with four step sizes; the balance of energy exact."""
+    links = []
+    for axis, length, mass in six_axis_arm._LINKS:
+        along, across = shapes.rod(length, mass, 0.05)[:2]
+        links.append(("xyz".index(axis), length, mass, [across, across, along]))
+    masses = np.array([link[2] for link in links])
+    carried = np.cumsum(masses[::-1])[::-1] / masses[0]
+
+    def law(t, s, w):
+        wanted = np.array([[f(t) for f in six_axis_arm._swing(i)] for i in range(6)], dtype=float)
+        return 2000 * carried * (wanted[:, 0] - s) + 100 * carried * (wanted[:, 1] - w)
+
+    # the hand is light and its damper strong: the equations are stiff
+    found = solve_ivp(arm_rates(links, law), (0, 0.4), np.zeros(12), method="Radau", rtol=1e-8, atol=1e-10)
+    mb, steps, errors = six_axis_arm.arm_mechanism(), [8e-3, 4e-3, 2e-3, 1e-3], []
+    for h in steps:
+        run = mb.simulate(t_end=0.4, h=h)
+        angles = np.array([run[f"joint{i + 1}.angle"][-1] for i in range(6)])
+        errors.append(np.abs(angles - found.y[:6, -1]).max())
+        energy = run["total_energy"] - run.supplied_energy + run.dissipated_energy
+        assert np.ptp(energy) < 1e-11 and run.summary.max_constraint < 1e-14
+    assert errors[-1] < 1e-5 and abs(measured_order(steps, errors) - 2) < 0.1, errors
+
+
+def test_drawn_loops_are_the_published_ones():
+    """The four-bars against the closed form, the ring against the published model: coordinate by coordinate."""
+    drawn = lv.problems.load("drawn-four-bar")
+    published = lv.problems.load("n-four-bar", N=2, frames=1)
+    assert np.array_equal(drawn.q0, published.q0) and np.abs(drawn.v0 - published.v0).max() < 1e-14
+    runs = [lv.simulate(one, h=2e-3, t_end=2.0) for one in (drawn, published)]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-10
+    assert np.abs(runs[0].q[-1] - drawn.reference(2.0)["q"]).max() < 1e-3
+    assert runs[0].summary.max_energy_drift < 1e-13
+    ring, written = lv.problems.load("drawn-bars"), lv.problems.load("closed-loop-bars-directors").system
+    framed = lv.System(written.coordinates, elements=written.elements, frames=True)
+    runs = [lv.simulate(one, ring.q0, ring.v0, h=0.1, t_end=5.0) for one in (ring.system, framed)]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-9 < np.abs(runs[0].q - ring.q0).max()
+    still = runs[0].t >= 1.0
+    for name in ("linear_momentum", "angular_momentum"):
+        assert np.ptp(runs[0].observe(name)[still], axis=0).max() < 1e-9

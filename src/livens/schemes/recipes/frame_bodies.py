@@ -58,6 +58,11 @@ class Motion:
         """All that the unknowns change."""
         return [self.u, self.w, *self.mid, *self.end, *self.rates]
 
+    @property
+    def flat_parts(self) -> tuple[list[Any], list[Any], list[Any]]:
+        """Directors in the middle and at the end, and their rates."""
+        return self.mid, self.end, self.rates
+
 
 class BodyRecipe:
     """What a step is for one kind of body: dimension d, and number of directors (none for a particle).
@@ -233,19 +238,29 @@ class LieBody(BodyRecipe):
         return ca.horzcat(*directors) @ solved(trace * ca.SX.eye(3) - inertia.euler, spin)
 
     def velocity(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
-        twice_p, twice_spin = self.mean(b, old, pull, inertia, h)
+        return self.lifted(self.twist(b, old, *self.mean(b, old, pull, inertia, h), inertia), b)
+
+    def twist(self, b: Motion, old: BodyState, twice_p: Any, twice_spin: Any, inertia: BodyInertia) -> Any:
+        """Velocity of the centre and rate of rotation at the end of the step."""
         of_centre = (twice_p - old.p[: self.d]) / inertia.mass
         if not self.count:
             return of_centre
-        omega = self.rotation(twice_spin - old.spin, b.end, inertia)
-        return ca.vertcat(of_centre, *(self.turned(omega, d) for d in b.end))
+        return ca.vertcat(of_centre, self.rotation(twice_spin - old.spin, b.end, inertia))
+
+    def lifted(self, twist: Any, b: Motion) -> Any:
+        """Velocities of centre and directors that a twist means at the end of the step."""
+        return ca.vertcat(twist[: self.d], *(self.turned(twist[self.d :], d) for d in b.end))
 
     def balance(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
         twice_p, twice_spin = self.mean(b, old, pull, inertia, h)
+        torque = self.torque(b, old, rows, pull, inertia, h) if self.count else None
+        return self.balanced(b, old, rows, twice_p, twice_spin, torque, h)
+
+    def balanced(self, b: Motion, old: BodyState, rows: Any, twice_p: Any, twice_spin: Any, torque: Any, h: Any) -> Any:
+        """The balance with these means of momenta and this torque."""
         of_centre = twice_p - 2 * old.p[: self.d] + rows[: self.d]
         if not self.count:
             return of_centre
-        torque = self.torque(b, old, rows, pull, inertia, h)
         if self.d == 2:
             return ca.vertcat(of_centre, twice_spin - 2 * old.spin + torque)
         R, a = ca.horzcat(*b.start), h / 2 * b.w
@@ -305,10 +320,66 @@ class GGLBody(LieBody):
             twice_spin -= 2 * cross(axis, ca.horzcat(*forward).T @ force)
         return twice_p, twice_spin
 
+    def _drawn(self, b: Motion, pull: Any, h: Any) -> tuple[Any, Any]:
+        """What the pull takes from both momenta: ``FV_phi`` and ``sum_i e_i x s_i``."""
+        if not self.count:
+            return pull[: self.d], ca.SX(0, 1)
+        forward = [d + self.turned(h / 2 * b.w, d) for d in b.start]
+        of_directors = self.parts(pull)[1:]
+        if self.d == 2:
+            return pull[: self.d], self.moment(forward, of_directors)
+        turning = ca.SX.zeros(3)
+        for i, force in enumerate(of_directors):
+            axis = ca.SX.zeros(3)
+            axis[i] = 1
+            turning += cross(axis, ca.horzcat(*forward).T @ force)
+        return pull[: self.d], turning
+
     def torque(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
         plain = super().torque(b, old, rows, pull, inertia, h)
         mean = (old.v + self.velocity(b, old, pull, inertia, h)) / 2
         return plain + h * self.moment(self.parts(mean)[1:], self.parts(pull)[1:])
+
+    def level_slopes(
+        self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any
+    ) -> tuple[Any, ...]:
+        """All that a Newton step needs to know of a body; the pull enters momenta only by as many numbers mu as there
+        are unknowns, and velocities at the end follow from as many, the twist.
+
+        The balance by variations, rows, pull (at given mu), mu, and velocities at the end; mu by variations and pull;
+        the twist by variations and mu; velocities at the end by variations (at a given twist); `spread` and `turn`.
+        """
+        free = Motion(_like(b.u), _like(b.w), b.start, _likes(b.mid), _likes(b.end), _likes(b.rates))
+        pushed, pulled, mu = _like(rows), _like(pull), ca.SX.sym("mu", self.size)
+        moving, twist = ca.SX.sym("v1", self.d * (1 + self.count)), ca.SX.sym("twist", self.size)
+        of_p, of_spin = super().mean(free, old, pulled, inertia, h)
+        means = of_p - 2 * mu[: self.d], of_spin - 2 * mu[self.d :] if self.count else of_spin
+        torque = None
+        if self.count:
+            mean = (old.v + moving) / 2
+            torque = super().torque(free, old, pushed, pulled, inertia, h)
+            torque = torque + h * self.moment(self.parts(mean)[1:], self.parts(pulled)[1:])
+        balance = self.balanced(free, old, pushed, *means, torque, h)
+        contracted = ca.vertcat(*(part for part in self._drawn(free, pulled, h)))
+        ended, lifted = self.twist(free, old, *means, inertia), self.lifted(twist, free)
+        motion = [ca.vertcat(free.u, free.w), *(ca.vertcat(*x) if x else ca.SX(0, 1) for x in free.flat_parts)]
+        wanted = [(balance, (pushed, pulled, mu, moving)), (contracted, (pulled,)), (ended, (mu,)), (lifted, ())]
+        by = [ca.jacobian(y, x) for y, others in wanted for x in (*motion, *others)]
+        mu_now = ca.vertcat(*self._drawn(b, pull, h))
+        twist_now = self.twist(b, old, *self.mean(b, old, pull, inertia, h), inertia)
+        values = [*b.flat, rows, pull, mu_now, self.lifted(twist_now, b), twist_now]
+        by = ca.substitute(by, [*free.flat, pushed, pulled, mu, moving, twist], values)
+        spread, turn = self.spread(b), self.turn(b, h)
+        turned = spread[self.d :, :] if self.count else ca.SX(0, self.size)
+
+        def total() -> Any:
+            of_unknown, of_mid, of_end, of_rates = (by.pop(0) for _ in range(4))
+            return of_unknown @ turn + of_mid @ (h / 2 * turned) + of_end @ (h * turned) + of_rates @ turned
+
+        found = []
+        for _, others in wanted:
+            found += [total(), *(by.pop(0) for _ in others)]
+        return (*found, spread, turn)
 
 
 def _like(part: Any) -> Any:

@@ -21,7 +21,7 @@ from livens.models.frames import Frame, body_kinds, mass_and_euler
 from livens.models.model import digest_of
 from livens.models.system import System
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, State
-from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState, cross
+from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState, GGLBody, cross
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.step import FlatEquations, StepEquations, table_digest
 
@@ -79,6 +79,20 @@ class FrameKernel:
             parts = scheme.hidden(energies, q, v_m, v, v1, gam, h, t)
             arguments = [v_m, gam, q, v, v1, h, t, model.k]
             self.hidden = ca.Function("hidden", arguments, [ca.densify(ca.SX(part)) for part in parts])
+            by = [
+                (pull, v_m),
+                (pull, gam),
+                *((parts[0], x) for x in (v_m, gam, v1)),
+                *((parts[1], x) for x in (v_m, v1)),
+            ]
+            self.levels = Slopes(ca.Function("levels", arguments, [ca.jacobian(ca.SX(y), x) for y, x in by]))
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Derivatives of a kernel's functions: they follow from these, and are no part of what the step is."""
+
+    of: ca.Function
 
 
 class BodyKernel:
@@ -105,6 +119,9 @@ class BodyKernel:
         self.guess = ca.Function("guess", [q, v], [recipe.guess(q, v)])
         slopes = [*recipe.slopes(moved, old, rows, inertia, h), recipe.spread(moved), recipe.turn(moved, h)]
         self.slopes = ca.Function("slopes", [*state, rows], [ca.sparsify(part) for part in slopes])
+        if isinstance(recipe, GGLBody):
+            parts = [ca.sparsify(part) for part in recipe.level_slopes(moved, old, rows, pull, inertia, h)]
+            self.levels = Slopes(ca.Function("levels", [*state, rows, pull], parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +212,7 @@ class FrameEquations(StepEquations):
 
     @property
     def _has_pieces(self) -> bool:
-        return not (self.scheme.both_levels or self.system.rolls)
+        return not (self.scheme.both_levels or self.system.rolls or self.system.controls)
 
     @property
     def size_in_pieces(self) -> int:
@@ -294,7 +311,8 @@ class FrameEquations(StepEquations):
         first = [shown[kept] if kept else none, *([ca.SX.zeros(len(twice))] if twice else [])]
         residual = ca.densify(ca.vertcat(*balances, *levels))
         if both:
-            jacobian, turn = ca.jacobian(residual, x), None
+            at = SimpleNamespace(v_m=v_m, lam=lam, gam=gam, q=q, v=v, v1=v1, h=h, t=t, k=k)
+            jacobian, turn = self._jacobian_of_both_levels(states, rows, pull, at)
         else:
             jacobian, turn = self._jacobian(states, rows, v_m, lam, q, h, t, k)
         places = jacobian.sparsity().get_triplet()
@@ -349,6 +367,81 @@ class FrameEquations(StepEquations):
             return both, None
         places = list(turns)
         return both, (ca.vertcat(*turns.values()), [i for i, _ in places], [j for _, j in places])
+
+    def _jacobian_of_both_levels(self, states: Any, rows: Any, pull: Any, at: Any) -> tuple[Any, Any]:
+        """As `_jacobian`, where elements pull on velocities and see those at the end of the step.
+
+        Elements: R of the rows, P of the pull, g and H of the constraints on both levels; by v_m, v1, lam and gam.
+        Bodies turn these into few numbers each, before they are multiplied with one another.
+        """
+        n, m, size, h, t = self.system.n, self.system.m, self.unknowns["bodies"].stop, at.h, at.t
+        of_n, of_m = (n, n), (n, m)
+        R_v, P_v, R_1 = ca.SX(n, n), ca.SX(n, n), ca.SX(n, n)
+        R_lam, R_gam, P_gam = ca.SX(n, m), ca.SX(n, m), ca.SX(n, m)
+        g_v, H_v, H_1 = ca.SX(m, n), ca.SX(m, n), ca.SX(m, n)
+        for e in self.elements:
+            i, own = e.coordinates, list(range(e.constraints.start, e.constraints.stop))
+            slopes = e.kernel.slopes(at.v_m[i], _at(at.lam, e.constraints), at.q[i], h, t, at.k[e.parameters])
+            R_v += _placed(slopes[0], i, i, of_n)
+            if not own:
+                continue
+            R_lam += _placed(slopes[1], i, own, of_m)
+            g_v += _placed(slopes[2], own, i, (m, n))
+            given = at.v_m[i], at.gam[e.constraints], at.q[i], at.v[i], at.v1[i], h, t, at.k[e.parameters]
+            p_v, p_gam, b_v, b_gam, b_1, h_v, h_1 = e.kernel.levels.of(*given)
+            P_v, R_v, R_1 = (
+                P_v + _placed(p_v, i, i, of_n),
+                R_v + _placed(b_v, i, i, of_n),
+                R_1 + _placed(b_1, i, i, of_n),
+            )
+            P_gam, R_gam = P_gam + _placed(p_gam, i, own, of_m), R_gam + _placed(b_gam, i, own, of_m)
+            H_v, H_1 = H_v + _placed(h_v, own, i, (m, n)), H_1 + _placed(h_1, own, i, (m, n))
+        square, wide, tall = (size, size), (size, n), (n, size)
+        # D: of the balance, Y: of what the pull takes from the momenta, T: of the twist, E: of v1 at a given twist
+        D, D_mu, Y, T, T_mu = (ca.SX(*square) for _ in range(5))
+        D_rows, D_pull, D_1, Y_pull = (ca.SX(*wide) for _ in range(4))
+        E, S = ca.SX(*tall), ca.SX(*tall)
+        turns: dict[tuple[int, int], Any] = {}
+        for body, state in zip(self.bodies, states, strict=True):
+            i, y = list(body.frame.coordinates), list(range(body.unknowns.start, body.unknowns.stop))
+            own = iter(body.kernel.levels.of(*state, rows[i], pull[i]))
+            D += _placed(next(own), y, y, square)
+            D_rows += _placed(next(own), y, i, wide)
+            D_pull += _placed(next(own), y, i, wide)
+            D_mu += _placed(next(own), y, y, square)
+            D_1 += _placed(next(own), y, i, wide)
+            Y += _placed(next(own), y, y, square)
+            Y_pull += _placed(next(own), y, i, wide)
+            T += _placed(next(own), y, y, square)
+            T_mu += _placed(next(own), y, y, square)
+            E += _placed(next(own), i, y, tall)
+            S += _placed(next(own), i, y, tall)
+            turn, first = next(own), body.kernel.recipe.d
+            pairs = [(a, b) for a in range(first, len(y)) for b in range(first, len(y))]
+            turns |= {(y[a], y[b]): turn[a, b] for a, b in pairs}
+        kept, twice = list(self.kept), list(self.twice)
+        P_eta = P_v @ S
+        mu_eta = Y + Y_pull @ P_eta
+        twist_eta = T + T_mu @ mu_eta
+        by_1 = D_rows @ R_1 + D_1
+        own_rows = D + D_rows @ (R_v @ S) + by_1 @ E + (by_1 @ S) @ twist_eta + D_pull @ P_eta + D_mu @ mu_eta
+        blocks = [[own_rows]]
+        if kept:
+            blocks[0].append(D_rows @ R_lam[:, kept])
+            blocks.append([g_v[kept, :] @ S, ca.SX(len(kept), len(kept))])
+        if twice:
+            P_gam, R_gam, H_v, H_1 = P_gam[:, twice], R_gam[:, twice], H_v[twice, :], H_1[twice, :]
+            mu_gam = Y_pull @ P_gam
+            twist_gam = T_mu @ mu_gam
+            blocks[0].append(D_rows @ R_gam + (by_1 @ S) @ twist_gam + D_pull @ P_gam + D_mu @ mu_gam)
+            blocks[1].append(ca.SX(len(kept), len(twice)))
+            hidden = H_v @ S + H_1 @ E + (H_1 @ S) @ twist_eta
+            blocks.append([hidden, ca.SX(len(twice), len(kept)), (H_1 @ S) @ twist_gam])
+        found = ca.blockcat(blocks)
+        if not turns:
+            return found, None
+        places = list(turns)
+        return found, (ca.vertcat(*turns.values()), [i for i, _ in places], [j for _, j in places])
 
     def _state(self, body: FramePlace, x: Any, q: Any, v: Any, p: Any, spins: Any, k: Any, h: Any) -> list[Any]:
         """What the kernel of a body is called with."""

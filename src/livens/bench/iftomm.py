@@ -1,0 +1,99 @@
+"""The IFToMM benchmark of multibody codes: processor time of its five rigid problems at a stated accuracy."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens.bench.case import Say
+from livens.bench.ours import Best
+from livens.bench.report import Line, Report
+from livens.models.problem import Problem
+from livens.problems import load
+from livens.results.result import Result
+
+#: The reference of a problem without a closed form: steps as much smaller than the first ones that are tried.
+_FINER = 256
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem of the benchmark: what is looked at in the end, how far it may be off, and the first step tried."""
+
+    label: str
+    problem: str
+    look: str
+    tolerance: float
+    h: float
+    t_end: float
+    scheme: str = ""
+
+
+#: What the benchmark looks at, a millimetre off at most; of the squeezer, which is small and fast, a milliradian. Ends
+#: of Bricard's mechanism are chosen away from its positions of rest, where all errors look small.
+TASKS = (
+    Task("A01 simple pendulum", "simple-pendulum", "", 1e-3, 2e-2, 10.0),
+    Task("A02 double four-bar", "drawn-four-bar", "upper0.position", 1e-3, 2e-2, 10.0),
+    Task("A03 Andrews' squeezer", "andrews-squeezer", "", 1e-3, 1e-4, 0.03),
+    Task("A04 Bricard", "bricard", "rod2.end", 1e-3, 2e-2, 9.0),
+    Task("A05 flyball governor", "flyball-governor", "slider.position", 1e-3, 2e-3, 10.0),
+)
+
+
+class Measured:
+    """A task, the step that is just small enough for it, and the least processor time it took."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.seconds, self.h, self.error = task, Best(), task.h, np.inf
+        self._problem: Problem = load(task.problem)
+
+    def _run(self, h: float) -> Result:
+        from livens.run.simulate import simulate
+
+        more: dict[str, Any] = dict(scheme=self.task.scheme) if self.task.scheme else {}
+        return simulate(self._problem, h=h, t_end=self.task.t_end, progress=False, **more)
+
+    def _end(self, run: Result) -> np.ndarray:
+        return np.asarray(run[self.task.look][-1] if self.task.look else run.q[-1])
+
+    def choose(self) -> None:
+        """Halve the step until the end is where it should be; the code is compiled then."""
+        reference = self._problem.reference
+        if reference is not None and not self.task.look:
+            exact = reference(self.task.t_end)["q"]
+        else:
+            exact = self._end(self._run(self.task.h / _FINER))
+        while True:
+            self.error = float(np.abs(self._end(self._run(self.h)) - exact).max())
+            if self.error <= self.task.tolerance:
+                return
+            self.h /= 2
+
+    def play(self) -> None:
+        begun = time.process_time()
+        self._run(self.h)
+        self.seconds.add(time.process_time() - begun)
+
+
+class IFToMM:
+    """Every round once; other codes publish their times for these problems in the library of the benchmark."""
+
+    name = "IFToMM"
+
+    def __init__(self, tasks: tuple[Task, ...] = TASKS) -> None:
+        self._measured = [Measured(task) for task in tasks]
+
+    def play(self, first: bool, say: Say) -> None:
+        for one in self._measured:
+            say(one.task.label)
+            if first:
+                one.choose()
+            one.play()
+
+    def tell(self, report: Report) -> None:
+        for one in self._measured:
+            words = f"{one.task.label}: {one.task.t_end:g} s within {one.task.tolerance:g} (h = {one.h:g})"
+            report.lines.append(Line(f"{words}, processor time", one.seconds.value, "s"))

@@ -1,0 +1,63 @@
+"""Mechanisms that are drawn: time per step, and how long it takes from the drawing to the first step."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+from livens.bench.case import Say
+from livens.bench.fresh import fresh_run
+from livens.bench.ours import Best, OurRuns
+from livens.bench.report import Goal, Line, Report
+from livens.problems import load
+
+
+class Steps:
+    """Runs as a user sees them, every step stored and watched."""
+
+    name = "mechanisms"
+    _CASES: tuple[tuple[str, str, dict[str, Any], int, float], ...] = (
+        ("double four-bar, drawn", "drawn-four-bar", {}, 10_000, 0.8),
+        ("ring of bars, drawn", "drawn-bars", {}, 1000, 5.0),
+        ("chain of 20 in space", "link-chain", {"N": 20}, 1000, 24.0),
+    )
+
+    def __init__(self) -> None:
+        self._runs = [
+            (label, OurRuns(load(problem, **options), steps, repeats=4), limit)
+            for label, problem, options, steps, limit in self._CASES
+        ]
+
+    def play(self, first: bool, say: Say) -> None:
+        for label, runs, _ in self._runs:
+            say(label)
+            runs.play()
+
+    def tell(self, report: Report) -> None:
+        for label, runs, limit in self._runs:
+            report.lines.append(Line(label, runs.us_per_step.value, goal=Goal("<=", limit)))
+
+
+class DrawnToFirstStep:
+    """In a new process, with the modules imported and the loops over time loaded, as all models share them."""
+
+    name = "drawn to first step"
+    _CASES: tuple[tuple[str, str, dict[str, Any], float, float], ...] = (
+        ("chain of 30 links", "link-chain", {"N": 30}, 2.0, 0.3),
+        ("six-axis arm", "six-axis-arm", {}, 2.0, 0.3),
+    )
+
+    def __init__(self) -> None:
+        self._bests = [(Best(), Best()) for _ in self._CASES]
+
+    def play(self, first: bool, say: Say) -> None:
+        for (label, problem, options, *_), bests in zip(self._CASES, self._bests, strict=True):
+            say(label)
+            with tempfile.TemporaryDirectory() as cache:
+                for best in bests:
+                    best.add(fresh_run(problem, cache=cache, **options)["first_step_s"])
+
+    def tell(self, report: Report) -> None:
+        for (label, _, _, cold, warm), bests in zip(self._CASES, self._bests, strict=True):
+            for best, limit, words in zip(bests, (cold, warm), ("nothing on disk", "kernels on disk"), strict=True):
+                report.lines.append(Line(f"{label}: drawn to first step, {words}", best.value, "s", Goal("<", limit)))

@@ -1,0 +1,43 @@
+"""Four-bar linkages in a row (IFToMM A02), drawn with the multibody library; `n-four-bar` has the published form."""
+
+from __future__ import annotations
+
+from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.problems import problem
+from livens.problems.four_bar import exact_motion
+
+
+def four_bar_mechanism(N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Multibody:  # noqa: E741
+    """N + 1 thin bars stand on the ground, N join their tops, which move to the right."""
+    mb = Multibody(gravity=[0, -g], planar=True)
+
+    def bar(name: str, a: list[float], b: list[float], upright: bool) -> None:
+        centre = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2]
+        turn = [[0, -1], [1, 0]] if upright else [[1, 0], [0, 1]]
+        shown = dict(a=a, b=b), ("rod", l, 0.02 * l)
+        moment = m * l**2 / 12
+        mb.body(name, mass=m, inertia=moment, position=centre, rotation=turn, points=shown[0], shape=shown[1])
+
+    for i in range(N + 1):
+        bar(f"lower{i}", [i * l, 0], [i * l, l], True)
+    for i in range(N):
+        bar(f"upper{i}", [i * l, l], [(i + 1) * l, l], False)
+    parts = mb.bodies
+    for i in range(N + 1):
+        mb.revolute(f"ground{i}", mb.ground, parts[f"lower{i}"], at=[i * l, 0])
+    for i in range(N):
+        mb.revolute(f"left{i}", parts[f"lower{i}"], parts[f"upper{i}"], at=[i * l, l])
+        mb.revolute(f"right{i}", parts[f"upper{i}"], parts[f"lower{i + 1}"], at=[(i + 1) * l, l])
+    mb.start(mb.joints["ground0"], rate=-speed / l)
+    return mb
+
+
+@problem("drawn-four-bar", summary="N four-bar loops in a row, drawn as bodies and joints", source="IFToMM A02")
+def drawn_four_bar(N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Problem:  # noqa: E741
+    """As `n-four-bar`; `speed` is that of the upper bars at the start."""
+    if N < 1 or min(m, l) <= 0:
+        raise InputError("options N, m and l must be greater than 0")
+    reference = exact_motion(N, m, l, g, speed) if speed > 0 and g > 0 else None
+    return four_bar_mechanism(N, m, l, g, speed).problem("drawn-four-bar", h=1e-3, t_end=10.0, reference=reference)
