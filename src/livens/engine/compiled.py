@@ -205,10 +205,17 @@ class CompiledStep:
         return found
 
     # -- at work ------------------------------------------------------------------------------------------------------
-    def stepper(self, tier: str, k: np.ndarray, order: Order | None = None, control: Control | None = None) -> Stepper:
-        """A tier for one run with the parameters k."""
+    def stepper(
+        self,
+        tier: str,
+        k: np.ndarray,
+        order: Order | None = None,
+        control: Control | None = None,
+        threads: int = 1,
+    ) -> Stepper:
+        """A tier for one run with the parameters k; threads are for the assembled one."""
         if tier == "assembled":
-            return AssembledStepper(self, k, control)
+            return AssembledStepper(self, k, control, threads)
         if tier == "reference":
             return ReferenceStepper(self.flat, k)
         if not self.flat.size:

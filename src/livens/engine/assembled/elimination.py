@@ -61,6 +61,7 @@ class Batch:
     of: FrontClass
     first: int  # block of eight fronts
     stop: int
+    round: int
 
 
 @dataclass
@@ -347,7 +348,7 @@ class Elimination:
         self._remember(values.ravel())
         while len(fronts) % WIDTH:
             fronts.append(fronts[-1])
-        self.batches.append(Batch(made, first // WIDTH, len(fronts) // WIDTH))
+        self.batches.append(Batch(made, first // WIDTH, len(fronts) // WIDTH, self.rounds))
         return {b for b, _ in chosen}
 
     def _remember(self, values: np.ndarray) -> None:
