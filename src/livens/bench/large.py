@@ -86,6 +86,7 @@ class Large:
             **case.options,
         )
         if not (found["energy"] <= _ENERGY and found["constraint"] <= _GAP) or found["unsolved"]:
+            self._folder.cleanup()
             raise RuntimeError(f"the run of {case.name} that was timed is wrong: {found}")
         return found
 
