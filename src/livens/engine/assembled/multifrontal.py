@@ -55,7 +55,7 @@ def dense_fronts(plan: FrontPlan | None, positions: np.ndarray, threads: int = 1
     """Arrays for a plan, whose entries stand at `positions` of a pool; without a plan there are no fronts."""
     none = np.zeros(0, dtype=np.int64)
     if plan is None:
-        plan = FrontPlan(*[none] * 4, np.zeros(1, dtype=np.int64), *[none] * 9)
+        plan = FrontPlan._make([none] * 4 + [np.zeros(1, dtype=np.int64)] + [none] * 9)
         kernels = np.zeros(3, dtype=np.int64)
     else:
         kernels = np.array([code().address for code in (subtract_product, multiply_by, solve_lower)], dtype=np.int64)
@@ -94,7 +94,8 @@ def _owners(plan: FrontPlan, threads: int) -> np.ndarray:
     """Who eliminates what: subtrees that do not depend on each other, in shares of about equal work."""
     P, F = plan.pivots.astype(float), plan.boundary.astype(float)
     work = P**3 / 3 + P**2 * F + P * F**2
-    below, children = work.copy(), [[] for _ in P]
+    below = work.copy()
+    children: list[list[int]] = [[] for _ in P]
     for s, parent in enumerate(plan.parent.tolist()):  # children come before their parents
         if parent >= 0:
             below[parent] += below[s]
