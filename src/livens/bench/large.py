@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from dataclasses import dataclass
 from typing import Any
 
 from livens.bench.case import Say
@@ -11,16 +13,34 @@ from livens.bench.ours import Best
 from livens.bench.report import Goal, Line, Report
 from livens.bench.scaling import growth_exponent
 
-#: Name of a line, problem, options, bodies, steps that are timed, and what a step should take, in microseconds.
-_CASES: tuple[tuple[str, str, dict[str, Any], int, int, float], ...] = (
-    ("n-four-bar, 101 bodies", "n-four-bar", dict(N=50, frames=1), 101, 2000, 50.0),
-    ("n-four-bar, 1001 bodies", "n-four-bar", dict(N=500, frames=1), 1001, 400, 400.0),
-    ("n-four-bar, 5001 bodies", "n-four-bar", dict(N=2500, frames=1), 5001, 100, 1500.0),
-    ("n-four-bar, 10,001 bodies", "n-four-bar", dict(N=5000, frames=1), 10_001, 60, 3500.0),
-    ("chain, 1000 bodies", "chain", dict(N=1000), 1000, 200, 450.0),
-    ("chain, 10,000 bodies", "chain", dict(N=10_000), 10_000, 40, 6500.0),
+
+@dataclass(frozen=True)
+class _Case:
+    """A problem, how many steps are timed, and what a step should take, in microseconds."""
+
+    name: str
+    problem: str
+    options: dict[str, Any]
+    bodies: int
+    steps: int
+    goal: float
+
+
+_CASES = (
+    _Case("n-four-bar, 101 bodies", "n-four-bar", dict(N=50, frames=1), 101, 2000, 50.0),
+    _Case("n-four-bar, 1001 bodies", "n-four-bar", dict(N=500, frames=1), 1001, 400, 400.0),
+    _Case("n-four-bar, 5001 bodies", "n-four-bar", dict(N=2500, frames=1), 5001, 100, 1500.0),
+    _Case("n-four-bar, 10,001 bodies", "n-four-bar", dict(N=5000, frames=1), 10_001, 60, 3500.0),
+    _Case("chain, 1000 bodies", "chain", dict(N=1000), 1000, 200, 450.0),
+    _Case("chain, 10,000 bodies", "chain", dict(N=10_000), 10_000, 40, 6500.0),
+    _Case("random tree, 10,000 bodies", "chain", dict(N=10_000, tree=1), 10_000, 40, 10_000.0),
+    _Case("net of 50 x 50 knots", "net", dict(N=50), 2500, 20, 60_000.0),
 )
-_LARGEST = "n-four-bar, 10,001 bodies"
+_LARGEST, _THREADED = _CASES[3], _CASES[5]
+#: Steps for what energy and constraints are, in the first round only.
+_LONG = 1000
+#: No run that is timed has a larger error of energy, relative, or gap of a constraint.
+_ENERGY, _GAP = 1e-13, 1e-11
 
 
 class Large:
@@ -28,32 +48,64 @@ class Large:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory()
-        self._us_per_step = {line: Best() for line, *_ in _CASES}
-        self._first_step = {line: Best() for line, *_ in _CASES}
-        self._memory = 0.0
-        self._cold = 0.0
+        self._us_per_step = {case: Best() for case in (c.name for c in _CASES)}
+        self._corrections = {case.name: 0.0 for case in _CASES}
+        self._first_step, self._two_threads = Best(), Best()
+        self._memory = self._cold = 0.0
+        self._long: dict[str, float] = {}
 
     def play(self, first: bool, say: Say) -> None:
+        cache = self._folder.name
         if first:
             say("compiling 81 bodies")
-            self._cold = fresh_run("n-four-bar", cache=self._folder.name, N=40)["first_step_s"]
-        for line, problem, options, _, steps, _ in _CASES:
-            say(line)
-            found = fresh_run(problem, steps=steps, repeats=2, every=steps, cache=self._folder.name, **options)
-            self._us_per_step[line].add(found["us_per_step"])
-            self._first_step[line].add(found["first_step_s"])
-            if line == _LARGEST:
+            self._cold = fresh_run("n-four-bar", cache=cache, N=40)["first_step_s"]
+        for case in _CASES:
+            say(case.name)
+            found = self._run(case, case.steps)
+            self._us_per_step[case.name].add(found["us_per_step"])
+            self._corrections[case.name] = found["corrections"]
+            if case is _LARGEST:
                 self._memory = found["peak_mb"]
+                self._first_step.add(found["first_step_s"])
+        if (os.cpu_count() or 1) > 1:
+            say(f"{_THREADED.name}, two threads")
+            self._two_threads.add(self._run(_THREADED, _THREADED.steps, threads=2)["us_per_step"])
+        if first:
+            say(f"{_LARGEST.name}, {_LONG} steps")
+            self._long = self._run(_LARGEST, _LONG, repeats=1)
+
+    def _run(self, case: _Case, steps: int, repeats: int = 2, threads: int = 1) -> dict[str, float]:
+        """A run that is what it should be, or an error."""
+        found = fresh_run(
+            case.problem,
+            steps=steps,
+            repeats=repeats,
+            every=steps,
+            cache=self._folder.name,
+            threads=threads,
+            **case.options,
+        )
+        if not (found["energy"] <= _ENERGY and found["constraint"] <= _GAP) or found["unsolved"]:
+            self._folder.cleanup()
+            raise RuntimeError(f"the run of {case.name} that was timed is wrong: {found}")
+        return found
 
     def tell(self, report: Report) -> None:
         self._folder.cleanup()
         lines = [Line("n-four-bar, 81 bodies: to the first step, cold", self._cold, "s", Goal("<", 1.0))]
-        lines += [
-            Line(f"{line}: a step", self._us_per_step[line].value, goal=Goal("<=", goal)) for line, *_, goal in _CASES
-        ]
-        lines.append(Line(f"{_LARGEST}: to the first step", self._first_step[_LARGEST].value, "s", Goal("<", 10.0)))
-        lines.append(Line(f"{_LARGEST}: memory", self._memory, "MB", Goal("<", 1000.0)))
-        loops = [(bodies, self._us_per_step[line].value) for line, name, _, bodies, *_ in _CASES if name != "chain"]
+        for case in _CASES:
+            lines.append(Line(f"{case.name}: a step", self._us_per_step[case.name].value, goal=Goal("<=", case.goal)))
+            lines.append(Line(f"{case.name}: corrections of a step", self._corrections[case.name], ""))
+        lines.append(Line(f"{_LARGEST.name}: to the first step", self._first_step.value, "s", Goal("<", 10.0)))
+        lines.append(Line(f"{_LARGEST.name}: memory", self._memory, "MB", Goal("<", 1000.0)))
+        loops = [(c.bodies, self._us_per_step[c.name].value) for c in _CASES if c.problem == "n-four-bar"]
         exponent = growth_exponent(*zip(*loops, strict=True))
         lines.append(Line("n-four-bar, 101 to 10,001 bodies: exponent of time per step", exponent, "", Goal("<=", 1.1)))
+        if self._long:
+            name = f"{_LARGEST.name}, {_LONG} steps"
+            lines.append(Line(f"{name}: energy, relative", self._long["energy"], "", Goal("<=", 1e-14)))
+            lines.append(Line(f"{name}: constraints", self._long["constraint"], "", Goal("<=", 1e-12)))
+        if self._two_threads.value < float("inf"):
+            gain = self._us_per_step[_THREADED.name].value / self._two_threads.value
+            lines.append(Line(f"{_THREADED.name}: times faster with two threads", gain, "", Goal(">=", 1.6)))
         report.lines += lines

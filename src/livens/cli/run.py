@@ -45,6 +45,9 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in a result file.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing result file.")] = False,
     tier: Annotated[str | None, typer.Option(help="auto (by size), fused, assembled or reference (slow).")] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads for the steps of a large system; 1 if not given.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; no file unless --out.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
     accuracy: Annotated[
@@ -76,6 +79,7 @@ def run(
             "--largest": largest,
             "--every": every,
             "--tier": tier,
+            "--threads": threads,
             "--compress": compress or None,
             "--force": force or None,
         }
@@ -91,7 +95,9 @@ def run(
             loaded, options = what_to_run(problem, settings(set_ or []), given={"out"} if out is not None else ())
         if out is None and "out" not in options and not as_json:
             out = Path(f"{Path(problem).stem}.h5")
-        given = dict(scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, out=out, force=force, store=store)
+        given = dict(
+            scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, threads=threads, out=out, force=force, store=store
+        )
         options |= {"compress": True} if compress else {}
         control: dict[str, Any] = {
             name: value

@@ -237,12 +237,15 @@ class CompiledStep:
         order: Order | None = None,
         control: Control | None = None,
         own: OwnSteps | None = None,
+        threads: int = 1,
     ) -> Stepper:
-        """A tier for one run with the parameters k; `own` for schemes that choose their steps by themselves."""
+        """A tier for one run with the parameters k; `own` for schemes that choose their steps by themselves, `threads`
+        for the assembled tier.
+        """
         if tier == "assembled":
             from livens.engine.assembled.stepper import AssembledStepper
 
-            return AssembledStepper(self, k, control)
+            return AssembledStepper(self, k, control, threads)
         if tier == "reference":
             return ReferenceStepper(self.flat, k)
         if self.series:

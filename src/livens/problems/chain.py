@@ -130,8 +130,8 @@ def chain(
     """A chain hung up at one end; `spin` is the rate at which all rods turn about their own axes at the start.
 
     With ``revolute=1`` joints are hinges about the y axis, and nothing spins; with ``frames=0`` the rods keep their
-    directors as coordinates. ``tree=1``, ``tree=2``, ... are random trees instead of a chain, turned by random angles of
-    at most `fold`.
+    directors as coordinates. ``tree=1``, ``tree=2``, ... are random trees instead of a chain, turned by random angles
+    of at most `fold`.
     """
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")

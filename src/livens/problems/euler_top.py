@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ellipj, ellipk
 
 from livens.errors import InputError
 from livens.models.nambu import Nambu
@@ -49,6 +48,8 @@ def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.
 
 def _exact(inertia: np.ndarray, start: np.ndarray) -> Any:
     """By Jacobi's elliptic functions, for ``I1 < I2 < I3``: x1, x2, x3 go as cn, sn and dn."""
+    from scipy.special import ellipj, ellipk  # it takes long to import, and few runs need it
+
     rate = 1 / np.roll(inertia, 1) - 1 / np.roll(inertia, -1)  # x1' = (1/I3 - 1/I2) x2 x3 and so on
     _, c, s = start
     grown = s**2 - rate[2] / rate[1] * c**2  # the largest of x3^2

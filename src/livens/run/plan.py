@@ -35,6 +35,8 @@ _FEW = 12
 _FIRST = 1e-6
 #: More steps than this cannot be counted exactly.
 _MOST_STEPS = 2**52
+#: More threads than this work on one run in no case.
+_MOST_THREADS = 256
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Plan:
     redundant: str = "error"
     control: StepControl | None = None
     tier: str = "auto"
+    #: How many threads the assembled tier has; the run is the same, bit for bit.
+    threads: int = 1
     store: str | Sequence[str] | None = None
     compress: bool = False
     #: Nobody said how long the first step is: h is where to begin to look for that.
@@ -132,6 +136,11 @@ class Plan:
             raise InputError(f"every must be a whole number of at least 1 (and at most 2**52), got {every!r}")
         if not isinstance(self.tier, str) or self.tier not in TIERS:
             raise InputError(f"unknown tier '{self.tier}'{suggestion(str(self.tier), TIERS)}")
+        threads = self.threads
+        if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or not 1 <= threads <= _MOST_THREADS:
+            raise InputError(
+                f"threads must be a whole number of at least 1 (and at most {_MOST_THREADS}), got {threads!r}"
+            )
         if self.control is not None and not isinstance(self.control, StepControl):
             raise InputError(f"control must be a livens.StepControl, got {self.control!r}")
         if self.tier in ("auto", "assembled"):

@@ -177,6 +177,7 @@ def prepare(
     redundant: str = Plan.redundant,
     control: StepControl | None = Plan.control,
     tier: str = Plan.tier,
+    threads: int = Plan.threads,
     store: str | Sequence[str] | None = Plan.store,
 ) -> Prepared:
     """Compile a model with a scheme; what is given here are defaults of the runs to come.
@@ -227,6 +228,7 @@ def prepare(
         redundant=redundant,
         control=control,
         tier=tier,
+        threads=threads,
         store=store,
     )
     return Prepared(model, {name: value for name, value in given.items() if value is not None})

@@ -462,7 +462,7 @@ def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
                 f"the first step cannot be solved: {error}; {open_}. "
                 "If this is a singular position, start a little beside it"
             ) from None
-    found = compiled.stepper(plan.tier, plan.k, order, control, own)
+    found = compiled.stepper(plan.tier, plan.k, order, control, own, plan.threads)
     if plan.tier == "fused" and not ready(loop.advance):
         stage("compiling the loop, once per machine")
         found.compile(carry)

@@ -49,6 +49,7 @@ def simulate(
     scaling: Any = None,
     events: Sequence[Event] | None = (),
     tier: str = Plan.tier,
+    threads: int = Plan.threads,
     out: str | Path | None = None,
     store: str | Sequence[str] | None = Plan.store,
     compress: bool = Plan.compress,
@@ -74,6 +75,8 @@ def simulate(
     :param events: `livens.Event` objects: zeros of functions of the state that are looked for, see `Result.events`.
     :param tier: "auto" (by the size of the model), "fused" (one straight line of native code), "assembled" (native code
         for each type of element, for large systems) or "reference" (slow and simple). All give the same to round-off.
+    :param threads: how many threads work on the steps of a large system (the assembled tier); the run is the same, bit
+        for bit.
     :param out: a file to write the run to as it goes; `force` replaces an existing one.
     :param store: names of the variables to keep, such as ``["q", "v"]``; all if not given, and t in any case.
     :param compress: make the file smaller; writing it then takes longer.
@@ -104,6 +107,7 @@ def simulate(
         redundant=redundant,
         control=control,
         tier=tier,
+        threads=threads,
         store=store,
         compress=compress,
     )

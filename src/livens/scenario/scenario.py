@@ -24,7 +24,7 @@ from livens.scenario.show import shown
 #: The problem name of systems that are written in a scenario; their description is what rebuilds them from a file.
 NAME = "scenario"
 #: Fields that belong to a run and not to the problem.
-_RUN_FIELDS = ("every", "out", "project", "redundant")
+_RUN_FIELDS = ("every", "out", "project", "redundant", "tier", "threads")
 
 
 def load(path: str | Path) -> Scenario:

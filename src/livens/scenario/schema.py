@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from livens.errors import InputError, suggestion
+from livens.run.plan import TIERS
 from livens.scenario.evaluate import evaluate
 from livens.scenario.grammar import COMMA_HINT, names, parse
 from livens.scenario.reader import Document, Place
@@ -165,6 +166,8 @@ class Run(_Fields):
     out: Annotated[str | None, BeforeValidator(_file_name)] = None
     project: Annotated[bool | None, BeforeValidator(_flag)] = None
     redundant: Annotated[str | None, _one_of("error", "remove")] = None
+    tier: Annotated[str | None, _one_of(*TIERS)] = None
+    threads: Annotated[int | None, BeforeValidator(_count)] = None
 
 
 class ProblemScenario(Run):

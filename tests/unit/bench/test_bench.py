@@ -12,12 +12,13 @@ import pytest
 from rich.console import Console
 
 from livens import bench
-from livens.bench import fresh, peers, schedule
+from livens.bench import fresh, large, peers, schedule
 from livens.bench.core import one_core
 from livens.bench.diagram import work_precision
 from livens.bench.four_bar import FourBar
 from livens.bench.iftomm import IFToMM, Measured, Task
 from livens.bench.kepler import Kepler
+from livens.bench.large import Large
 from livens.bench.peers import Peer, clock
 from livens.bench.peers.clock import seconds
 from livens.bench.program import ProgramError, run_module
@@ -162,7 +163,42 @@ def test_growth_exponent(exponent):
 
 def test_a_fresh_run_tells_all():
     asked = dict(problem="simple-pendulum", steps=10, every=5, repeats=2, options={})
-    assert set(fresh.main(asked)) == {"first_step_s", "compile_s", "us_per_step", "peak_mb"}
+    found = fresh.main(asked)
+    times = {"first_step_s", "compile_s", "us_per_step", "peak_mb"}
+    assert set(found) == times | {"corrections", "energy", "constraint", "unsolved"}
+    assert found["energy"] < 1e-13 and found["constraint"] < 1e-13 and found["unsolved"] == 0
+
+
+def told(**changes):
+    """What a fresh run of a large system tells, without running one."""
+    usual = dict(first_step_s=2.0, us_per_step=100.0, peak_mb=400.0, corrections=1.0)
+    return {**usual, "energy": 1e-15, "constraint": 1e-13, "unsolved": 0, **changes}
+
+
+def test_lines_of_large_systems(monkeypatch):
+    """All lines are told, two threads are compared with one, and a run that is wrong is no measurement."""
+    asked = []
+
+    def fresh_run(problem, *, threads=1, steps=1, **options):
+        asked.append((problem, threads, steps))
+        return told(us_per_step=options.get("N", 1) / threads)
+
+    monkeypatch.setattr(large, "fresh_run", fresh_run)
+    monkeypatch.setattr(large.os, "cpu_count", lambda: 2)
+    case, report = Large(), Report(2, {})
+    for number in range(2):
+        case.play(number == 0, lambda what: None)
+    case.tell(report)
+    found = {line.case: line for line in report.lines}
+    assert found["chain, 10,000 bodies: times faster with two threads"].ours == 2.0
+    assert found["n-four-bar, 101 to 10,001 bodies: exponent of time per step"].ours == pytest.approx(1.0, abs=0.01)
+    assert found["n-four-bar, 10,001 bodies, 1000 steps: energy, relative"].met
+    assert {"net of 50 x 50 knots: a step", "random tree, 10,000 bodies: a step"} <= set(found)
+    assert [steps for _, _, steps in asked].count(1000) == 1
+    for wrong in (dict(energy=1e-3), dict(constraint=float("nan")), dict(unsolved=2)):
+        monkeypatch.setattr(large, "fresh_run", lambda problem, wrong=wrong, **options: told(**wrong))
+        with pytest.raises(RuntimeError, match="is wrong"):
+            Large().play(False, lambda what: None)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes cannot be bound to a core")

@@ -168,10 +168,11 @@ class Bench:
         """Reciprocal round-off bounds of the residual at x."""
         a, scale = self.assembly, np.zeros(x.size)
         self.context[0] = m.ctypes.data
-        floor_scales(
-            a.addresses, self.tables, self.context, x, z, c, dx, self.errors, self.floors,
-            a.floor_sums.starts, a.floor_sums.positions, self.kinds, scale,
-        )  # fmt: skip
+        errors_of(x, dx, self.kinds, self.errors)
+        self.context[3] = self.errors.ctypes.data
+        run_pieces(a.addresses, self.tables, FLOOR, FLOORS, x, z, c, self.floors)
+        gather_sums(a.floor_sums.starts, a.floor_sums.positions, self.floors, scale)
+        reciprocals(scale)
         return scale
 
     def turn(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray, dx: np.ndarray) -> None:
@@ -186,10 +187,11 @@ class Bench:
         if a.pushed:
             self.residual(x, z, m, c)
             gather_sums(a.impulse_sums.starts, a.impulse_sums.positions, self.pool, self.impulses)
-        end_of_step(
-            a.addresses, self.tables, self.context, x, z, m, c, self.ends, a.end_sums.starts, a.end_sums.positions,
-            a.summed, a.blank, z1, m1,
-        )  # fmt: skip
+        self.context[0], self.context[1], self.context[2] = m.ctypes.data, z1.ctypes.data, m1.ctypes.data
+        run_pieces(a.addresses, self.tables, END, ENDS, x, z, c, self.ends)
+        sums = np.zeros(a.summed.size)
+        gather_sums(a.end_sums.starts, a.end_sums.positions, self.ends, sums)
+        z1[a.summed] = sums
         return z1, m1
 
 
@@ -213,9 +215,11 @@ def run_pieces(
 
 
 @jit
-def gather_sums(starts: np.ndarray, positions: np.ndarray, pool: np.ndarray, out: np.ndarray) -> None:
+def gather_range(
+    starts: np.ndarray, positions: np.ndarray, pool: np.ndarray, out: np.ndarray, first: int, stop: int
+) -> None:
     """Sum up what belongs together, always in the same order."""
-    for i in range(starts.size - 1):
+    for i in range(first, stop):
         total = 0.0
         for j in range(starts[i], starts[i + 1]):
             total += pool[positions[j]]
@@ -223,22 +227,13 @@ def gather_sums(starts: np.ndarray, positions: np.ndarray, pool: np.ndarray, out
 
 
 @jit
-def floor_scales(
-    addresses: np.ndarray,
-    tables: np.ndarray,
-    context: np.ndarray,
-    x: np.ndarray,
-    z: np.ndarray,
-    c: np.ndarray,
-    dx: np.ndarray,
-    errors: np.ndarray,
-    floors: np.ndarray,
-    starts: np.ndarray,
-    positions: np.ndarray,
-    kinds: np.ndarray,
-    scale: np.ndarray,
-) -> None:
-    """Reciprocal round-off bounds of the residual, as `livens.engine.kernels.floor_function` has them."""
+def gather_sums(starts: np.ndarray, positions: np.ndarray, pool: np.ndarray, out: np.ndarray) -> None:
+    gather_range(starts, positions, pool, out, 0, starts.size - 1)
+
+
+@jit
+def errors_of(x: np.ndarray, dx: np.ndarray, kinds: np.ndarray, errors: np.ndarray) -> None:
+    """How far off unknowns may be, in units of round-off."""
     first = 0
     for kind in kinds:
         largest = 0.0
@@ -247,37 +242,9 @@ def floor_scales(
         for i in range(first, first + kind):
             errors[i] = abs(x[i]) + 4.0 * abs(dx[i]) + _OWN_DIGITS * largest
         first += kind
-    context[3] = errors.ctypes.data
-    run_pieces(addresses, tables, FLOOR, FLOORS, x, z, c, floors)
-    gather_sums(starts, positions, floors, scale)
-    for i in range(scale.size):
-        scale[i] = 1.0 / (UNIT * scale[i] + 1e-290)
 
 
 @jit
-def end_of_step(
-    addresses: np.ndarray,
-    tables: np.ndarray,
-    context: np.ndarray,
-    x: np.ndarray,
-    z: np.ndarray,
-    m: np.ndarray,
-    c: np.ndarray,
-    ends: np.ndarray,
-    starts: np.ndarray,
-    positions: np.ndarray,
-    summed: np.ndarray,
-    blank: np.ndarray,
-    z1: np.ndarray,
-    m1: np.ndarray,
-) -> None:
-    """State and memory at the end of the step."""
-    context[0], context[1], context[2] = m.ctypes.data, z1.ctypes.data, m1.ctypes.data
-    run_pieces(addresses, tables, END, ENDS, x, z, c, ends)
-    for i in range(summed.size):
-        total = 0.0
-        for j in range(starts[i], starts[i + 1]):
-            total += ends[positions[j]]
-        z1[summed[i]] = total
-    for i in blank:
-        z1[i] = 0.0
+def reciprocals(scale: np.ndarray) -> None:
+    for i in range(scale.size):
+        scale[i] = 1.0 / (UNIT * scale[i] + 1e-290)

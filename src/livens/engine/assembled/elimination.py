@@ -61,6 +61,7 @@ class Batch:
     of: FrontClass
     first: int  # block of eight fronts
     stop: int
+    round: int
 
 
 @dataclass
@@ -347,7 +348,7 @@ class Elimination:
         self._remember(values.ravel())
         while len(fronts) % WIDTH:
             fronts.append(fronts[-1])
-        self.batches.append(Batch(made, first // WIDTH, len(fronts) // WIDTH))
+        self.batches.append(Batch(made, first // WIDTH, len(fronts) // WIDTH, self.rounds))
         return {b for b, _ in chosen}
 
     def _remember(self, values: np.ndarray) -> None:
@@ -371,6 +372,9 @@ class Elimination:
             rows = [[*place[front.sources].tolist(), *front.own, *front.boundary] for front in self.fronts[number]]
             self.tables.append(in_blocks(np.array(rows, dtype=np.int32)))
         self.core = self._core(place)
+        #: Code of the classes, in products, and how many blocks a class eliminates on average.
+        self.code = sum(made.products for made in self.classes)
+        self.reuse = (len(self.unknowns) - len(self._core_blocks)) / max(len(self.classes), 1)
         self.products = float(sum(made.products * len(self.fronts[n]) for n, made in enumerate(self.classes)))
         self.fronts.clear()
         self._trial = np.zeros(0)

@@ -81,11 +81,11 @@ def planned_fronts(rows: np.ndarray, columns: np.ndarray, block: np.ndarray, mul
     rank = np.empty(count, dtype=np.int64)
     rank[nested_dissection(graph)] = np.arange(count)
     sizes = np.bincount(rank[block], minlength=count)
-    groups, structure, parent = _fronts(graph, rank, sizes)
+    groups, coupled, parent = _fronts(graph, rank, sizes)
     # blocks in the order of their fronts
     place = np.empty(count, dtype=np.int64)
     place[np.concatenate([np.array(group) for group in groups])] = np.arange(count)
-    structure = [sorted(place[list(there)].tolist()) for there in structure]
+    structure: list[list[int]] = [sorted(place[list(there)].tolist()) for there in coupled]
     order = np.lexsort((np.arange(block.size), multiplier, place[rank[block]]))
     at = np.empty(block.size, dtype=np.int64)
     at[order] = np.arange(block.size)

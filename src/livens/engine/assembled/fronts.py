@@ -8,13 +8,13 @@ import numpy as np
 
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.elimination import Elimination
-from livens.engine.assembled.indexed import OFFSETS, WIDTH
+from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS, WIDTH
 from livens.engine.assembled.multifrontal import DenseFronts, dense_fronts, factor_fronts, substitute
 from livens.engine.jit import jit
 from livens.engine.newton import call
 
 #: What is done with the batches: columns of their addresses.
-FACTOR, KEEP, FORWARD, _BACK, _BASE = range(5)
+FACTOR, KEEP, FORWARD, BACK, _BASE = range(5)
 
 
 class FrontArrays(NamedTuple):
@@ -32,13 +32,15 @@ class FrontArrays(NamedTuple):
     matrix: np.ndarray  # room for the core
     pivots: np.ndarray
     y: np.ndarray
+    rounds: np.ndarray  # where the batches of each round begin
+    blocks: np.ndarray  # and how many blocks of fronts it has
     dense: DenseFronts  # of the core, if it has any
 
 
 class Fronts:
     """Elimination with the arrays of one run; its fronts use the pool of a bench."""
 
-    def __init__(self, elimination: Elimination, bench: Bench) -> None:
+    def __init__(self, elimination: Elimination, bench: Bench, threads: int = 1) -> None:
         self.elimination = e = elimination
         assert bench.pool.size >= e.pool_size
         self._factors = np.zeros(e.factor_size + WIDTH)
@@ -55,6 +57,7 @@ class Fronts:
             factors = self._factors.ctypes.data + 8 * e.factor_bases[id(made)]
             index = e.tables[number[id(made)]].ctypes.data
             tables.append([batch.first, batch.stop, index, factors, 0, 0, *[0] * (OFFSETS - 6)])
+        rounds = np.array([batch.round for batch in e.batches], dtype=np.int64)
         core, n = e.core, e.core.unknowns.size if e.core.plan is None else 0
         self.arrays = FrontArrays(
             np.array(addresses, dtype=np.int64).reshape(-1, 5),
@@ -69,7 +72,9 @@ class Fronts:
             np.zeros((n, n)),
             np.zeros(n, dtype=np.int64),
             np.zeros(n),
-            dense_fronts(core.plan, core.positions),
+            np.concatenate([[0], np.cumsum(np.bincount(rounds, minlength=e.rounds))]).astype(np.int64),
+            np.bincount(rounds, [b.stop - b.first for b in e.batches], minlength=e.rounds).astype(np.int64),
+            dense_fronts(core.plan, core.positions, threads),
         )
 
     def enable_chords(self) -> None:
@@ -123,20 +128,41 @@ def dense_solution(A: np.ndarray, pivots: np.ndarray, y: np.ndarray) -> None:
 
 
 @jit
-def solve_fronts(f: FrontArrays, how: int, pool: np.ndarray, r: np.ndarray, dx: np.ndarray) -> float:
-    """``dx = J^-1 r`` of the Jacobian in the pool; the largest elimination factor.
-
-    `how` is FACTOR, KEEP (so that other right-hand sides can follow), or FORWARD (with the factors that were kept).
-    """
-    p, out = pool.ctypes.data, dx.ctypes.data
-    f.growth[:] = 0.0
-    for b in range(f.addresses.shape[0]):
+def eliminate(f: FrontArrays, how: int, first: int, stop: int, pool: np.ndarray, r: np.ndarray) -> None:
+    """Batches from `first` to `stop`, one after the other."""
+    p = pool.ctypes.data
+    for b in range(first, stop):
         begin = p + 8 * f.addresses[b, _BASE]
         call(f.addresses[b, how], p, r.ctypes.data, f.growth.ctypes.data, f.tables[b].ctypes.data, begin)
+
+
+@jit
+def substitute_back(f: FrontArrays, first: int, stop: int, pool: np.ndarray, dx: np.ndarray) -> None:
+    """The unknowns of these batches from those of their boundaries."""
+    out, p = dx.ctypes.data, pool.ctypes.data
+    for b in range(stop - 1, first - 1, -1):
+        call(f.addresses[b, BACK], out, out, f.growth.ctypes.data, f.tables[b].ctypes.data, p)
+
+
+@jit
+def share_of_round(
+    f: FrontArrays, how: int, first: int, stop: int, tables: np.ndarray, growth: np.ndarray, p: int, a: int
+) -> None:
+    """The share of one thread in some batches: elimination of right-hand sides at a, or back substitution into it."""
+    for b in range(first, stop):
+        if tables[b, FIRST] < tables[b, LAST]:
+            if how == BACK:
+                call(f.addresses[b, BACK], a, a, growth.ctypes.data, tables[b].ctypes.data, p)
+            else:
+                begin = p + 8 * f.addresses[b, _BASE]
+                call(f.addresses[b, how], p, a, growth.ctypes.data, tables[b].ctypes.data, begin)
+
+
+@jit
+def solve_core(f: FrontArrays, how: int, pool: np.ndarray, r: np.ndarray, dx: np.ndarray) -> None:
+    """What is left by the batches; dense fronts have been factorised."""
     n = f.core.size
     if f.dense.first.size:
-        if how != FORWARD:
-            factor_fronts(f.dense, pool)
         y = f.dense.y
         for i in range(n):
             y[i] = r[f.dense.order[i]]
@@ -156,8 +182,20 @@ def solve_fronts(f: FrontArrays, how: int, pool: np.ndarray, r: np.ndarray, dx: 
         dense_solution(f.matrix, f.pivots, f.y)
         for i in range(n):
             dx[f.core[i]] = f.y[i]
-    for b in range(f.addresses.shape[0] - 1, -1, -1):
-        call(f.addresses[b, _BACK], out, out, f.growth.ctypes.data, f.tables[b].ctypes.data, p)
+
+
+@jit
+def solve_fronts(f: FrontArrays, how: int, pool: np.ndarray, r: np.ndarray, dx: np.ndarray) -> float:
+    """``dx = J^-1 r`` of the Jacobian in the pool; the largest elimination factor.
+
+    `how` is FACTOR, KEEP (so that other right-hand sides can follow), or FORWARD (with the factors that were kept).
+    """
+    f.growth[:] = 0.0
+    eliminate(f, how, 0, f.addresses.shape[0], pool, r)
+    if how != FORWARD:
+        factor_fronts(f.dense, pool)
+    solve_core(f, how, pool, r, dx)
+    substitute_back(f, 0, f.addresses.shape[0], pool, dx)
     largest = 0.0
     for value in f.growth:
         largest = max(largest, value)

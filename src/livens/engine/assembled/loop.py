@@ -6,22 +6,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from livens.engine.assembled.assembly import (
-    ENDS,
-    NEWTON,
-    POOL,
-    RESIDUAL,
-    TURN,
-    end_of_step,
-    floor_scales,
-    gather_sums,
-    run_pieces,
+from livens.engine.assembled.assembly import ENDS, NEWTON, POOL, RESIDUAL, TURN
+from livens.engine.assembled.fronts import FACTOR, FORWARD, KEEP, FrontArrays
+from livens.engine.assembled.parts import (
+    IMPULSES,
+    ROWS,
+    Parts,
+    bounds,
+    end,
+    largest_scaled,
+    predict_unknowns,
+    run,
+    solve,
+    subtract,
+    sum_up,
 )
-from livens.engine.assembled.fronts import FACTOR, FORWARD, KEEP, FrontArrays, solve_fronts
-from livens.engine.assembled.prediction import RING, best_candidate, predict
+from livens.engine.assembled.prediction import RING, best_candidate
 from livens.engine.jit import jit
 from livens.engine.loop import REFRESH
-from livens.engine.newton import CURVATURE_LIMIT, DONE, FAILED, SMALL, at_the_floor, scaled
+from livens.engine.newton import CURVATURE_LIMIT, DONE, FAILED, SMALL, at_the_floor
 
 #: Newton's method gives up after this many corrections.
 MOST_CORRECTIONS = 25
@@ -35,34 +38,6 @@ _ASK, _ASK_OFTEN = 16, 4
 #: the predictors in use, of coordinates and of multipliers; corrections of the last step, and steps in a row with more
 #: than one; whether factors are kept.
 KNOWN, SIZE, COORDINATES, MULTIPLIERS, CORRECTIONS, SLOW, KEPT, BOOK = range(8)
-
-
-class Parts(NamedTuple):
-    """The pieces of a step as the compiled loop takes them."""
-
-    addresses: np.ndarray
-    tables: np.ndarray
-    context: np.ndarray
-    pool: np.ndarray
-    floors: np.ndarray
-    ends: np.ndarray
-    errors: np.ndarray
-    kinds: np.ndarray
-    row_starts: np.ndarray
-    row_positions: np.ndarray
-    floor_positions: np.ndarray
-    end_starts: np.ndarray
-    end_positions: np.ndarray
-    summed: np.ndarray
-    blank: np.ndarray
-    weights: np.ndarray  # of the predictors
-    reach: np.ndarray
-    impulse_starts: np.ndarray
-    impulse_positions: np.ndarray
-    impulses: np.ndarray
-    first_multiplier: int
-    turning: bool
-    pushed: bool
 
 
 class Room(NamedTuple):
@@ -84,16 +59,8 @@ class Room(NamedTuple):
 
 @jit
 def residual(p: Parts, x: np.ndarray, z: np.ndarray, c: np.ndarray, r: np.ndarray) -> None:
-    run_pieces(p.addresses, p.tables, RESIDUAL, POOL, x, z, c, p.pool)
-    gather_sums(p.row_starts, p.row_positions, p.pool, r)
-
-
-@jit
-def bounds(p: Parts, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> None:
-    floor_scales(
-        p.addresses, p.tables, p.context, x, z, c, dx, p.errors, p.floors, p.row_starts, p.floor_positions, p.kinds,
-        scale,
-    )  # fmt: skip
+    run(p, RESIDUAL, POOL, x, z, c, p.pool)
+    sum_up(p, ROWS, r)
 
 
 @jit
@@ -113,12 +80,12 @@ def _curvature_explains(p: Parts, x: np.ndarray, z: np.ndarray, w: Room) -> bool
 def _correct(p: Parts, f: FrontArrays, how: int, x: np.ndarray, z: np.ndarray, w: Room) -> None:
     """One correction; with kept factors, the residual of the last one is in `r`."""
     if how != FORWARD:
-        run_pieces(p.addresses, p.tables, NEWTON, POOL, x, z, w.c, p.pool)
-        gather_sums(p.row_starts, p.row_positions, p.pool, w.r)
-    solve_fronts(f, how, p.pool, w.r, w.dx)
+        run(p, NEWTON, POOL, x, z, w.c, p.pool)
+        sum_up(p, ROWS, w.r)
+    solve(p, f, how, w.r, w.dx)
     if p.turning:
         p.context[3] = w.dx.ctypes.data
-        run_pieces(p.addresses, p.tables, TURN, ENDS, x, z, w.c, p.ends)
+        run(p, TURN, ENDS, x, z, w.c, p.ends)
 
 
 @jit
@@ -132,16 +99,15 @@ def solve_step(p: Parts, f: FrontArrays, x: np.ndarray, z: np.ndarray, w: Room, 
     for iteration in range(1, MOST_CORRECTIONS + 1):
         _correct(p, f, (KEEP if keep else FACTOR) if full else FORWARD, x, z, w)
         if iteration == 1:
-            first = scaled(w.r, w.scale)
-        for i in range(x.size):
-            x[i] -= w.dx[i]
+            first = largest_scaled(p, w.r, w.scale)
+        subtract(p, x, w.dx)
         residual(p, x, z, w.c, w.r)
-        worst = scaled(w.r, w.scale)
+        worst = largest_scaled(p, w.r, w.scale)
         # no gain, or nearly there: are the bounds those of another time? To ask costs a third of a correction
         if worst > 0.5 * last or (iteration == 1 and 1.0 < worst < 1e4):
             stalls += iteration > 1
             bounds(p, x, z, w.c, w.dx, w.scale)
-            worst = scaled(w.r, w.scale)
+            worst = largest_scaled(p, w.r, w.scale)
             if stalls > 1 and worst <= CURVATURE_LIMIT and _curvature_explains(p, x, z, w):
                 residual(p, x, z, w.c, w.r)  # whose parts are needed at the end of the step
                 return DONE, iteration
@@ -166,11 +132,8 @@ def finish_step(p: Parts, s: int, corrections: int, w: Room) -> None:
     book, size, at = w.M.shape[1] - BOOK, w.X.shape[1], s + RING
     old, new = w.M[s], w.M[s + 1]
     if p.pushed:  # by what the last residual was made of
-        gather_sums(p.impulse_starts, p.impulse_positions, p.pool, p.impulses)
-    end_of_step(
-        p.addresses, p.tables, p.context, w.X[at], w.Z[s], old, w.c, p.ends, p.end_starts, p.end_positions, p.summed,
-        p.blank, w.Z[s + 1], new,
-    )  # fmt: skip
+        sum_up(p, IMPULSES, p.impulses)
+    end(p, w.X[at], w.Z[s], old, w.c, w.Z[s + 1], new)
     for i in range(book, old.size):
         new[i] = old[i]
     equal = old[book + SIZE] == w.c[0]
@@ -196,8 +159,7 @@ def start_step(p: Parts, s: int, w: Room) -> bool:
         for i in range(size):
             w.X[at, i] = w.X[at - 1, i]
         return False
-    predict(w.X, at, p.weights[int(old[book + COORDINATES])], w.X[at], 0, p.first_multiplier)
-    predict(w.X, at, p.weights[int(old[book + MULTIPLIERS])], w.X[at], p.first_multiplier, size)
+    predict_unknowns(p, w.X, at, int(old[book + COORDINATES]), int(old[book + MULTIPLIERS]))
     return True
 
 

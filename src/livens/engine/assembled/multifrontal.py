@@ -15,6 +15,8 @@ from livens.engine.assembled.front_plan import FrontPlan
 from livens.engine.jit import fast_jit, jit
 from livens.engine.newton import call
 
+#: The work is divided until no part is larger than that of a thread divided by this.
+_PARTS = 4
 #: Columns that are eliminated before all that is right of them is brought up to date.
 _PANEL = 32
 
@@ -41,18 +43,19 @@ class DenseFronts(NamedTuple):
     updates: np.ndarray  # what fronts leave to their parents
     factors: np.ndarray
     swaps: np.ndarray  # row exchanges
-    front: np.ndarray  # room for one front
+    owner: np.ndarray  # the thread that eliminates a front; those of nobody come last
+    front: np.ndarray  # for each thread, room for one front
     small: np.ndarray  # and for two triangles of a block of columns
-    sizes: np.ndarray  # of the product at work
+    sizes: np.ndarray  # and the sizes of the product at work
     y: np.ndarray
     part: np.ndarray
 
 
-def dense_fronts(plan: FrontPlan | None, positions: np.ndarray) -> DenseFronts:
+def dense_fronts(plan: FrontPlan | None, positions: np.ndarray, threads: int = 1) -> DenseFronts:
     """Arrays for a plan, whose entries stand at `positions` of a pool; without a plan there are no fronts."""
     none = np.zeros(0, dtype=np.int64)
     if plan is None:
-        plan = FrontPlan(*[none] * 4, np.zeros(1, dtype=np.int64), *[none] * 9)
+        plan = FrontPlan._make([none] * 4 + [np.zeros(1, dtype=np.int64)] + [none] * 9)
         kernels = np.zeros(3, dtype=np.int64)
     else:
         kernels = np.array([code().address for code in (subtract_product, multiply_by, solve_lower)], dtype=np.int64)
@@ -78,12 +81,42 @@ def dense_fronts(plan: FrontPlan | None, positions: np.ndarray) -> DenseFronts:
         np.zeros(int(np.sum(F**2)) + 1),
         np.zeros(int(np.sum(P * (P + 2 * F))) + 1),
         np.zeros(plan.order.size, dtype=np.int64),
-        np.zeros((largest + LANES) * _stride(largest)),
-        np.zeros((2, LANES, LANES)),
-        np.zeros(5, dtype=np.int64),
+        _owners(plan, threads),
+        np.zeros((threads, (largest + LANES) * _stride(largest))),
+        np.zeros((threads, 2, LANES, LANES)),
+        np.zeros((threads, 8), dtype=np.int64),
         np.zeros(plan.order.size),
         np.zeros(largest),
     )
+
+
+def _owners(plan: FrontPlan, threads: int) -> np.ndarray:
+    """Who eliminates what: subtrees that do not depend on each other, in shares of about equal work."""
+    P, F = plan.pivots.astype(float), plan.boundary.astype(float)
+    work = P**3 / 3 + P**2 * F + P * F**2
+    below = work.copy()
+    children: list[list[int]] = [[] for _ in P]
+    for s, parent in enumerate(plan.parent.tolist()):  # children come before their parents
+        if parent >= 0:
+            below[parent] += below[s]
+            children[parent].append(s)
+    roots = [int(s) for s in np.flatnonzero(plan.parent < 0)]
+    owner, load = np.full(P.size, threads, dtype=np.int64), np.zeros(threads)
+    subtrees = roots
+    while subtrees and threads > 1:
+        largest = max(subtrees, key=lambda s: (below[s], s))
+        if below[largest] <= below[roots].sum() / (_PARTS * threads) or not children[largest]:
+            break
+        subtrees = [s for s in subtrees if s != largest] + children[largest]
+    for root in sorted(subtrees, key=lambda s: (-below[s], s)):
+        rank = int(np.argmin(load))
+        load[rank] += below[root]
+        stack = [root]
+        while stack:
+            s = stack.pop()
+            owner[s] = rank
+            stack += children[s]
+    return owner
 
 
 @jit
@@ -95,16 +128,30 @@ def _stride(size: int) -> int:
 
 @jit
 def factor_fronts(f: DenseFronts, pool: np.ndarray) -> None:
-    """Front by front: sum up, eliminate, and leave the rest to the parent."""
+    """All fronts, one after the other."""
     for s in range(f.first.size):
-        P, D = f.pivots[s], f.pivots[s] + f.boundary[s]
-        stride = _stride(D)
-        A = f.front[: (D + LANES) * stride].reshape(D + LANES, stride)
-        _sum_up(f, s, pool, A)
-        swaps = f.swaps[f.first[s] : f.first[s] + P]
-        for begin in range(0, P, _PANEL):
-            _eliminate_panel(f, A, P, D, begin, min(begin + _PANEL, P), swaps)
-        _keep(f, s, A)
+        _factor_front(f, s, pool, 0)
+
+
+@jit
+def factor_share(f: DenseFronts, pool: np.ndarray, owner: int, rank: int) -> None:
+    """The fronts of an owner, by a thread."""
+    for s in range(f.first.size):
+        if f.owner[s] == owner:
+            _factor_front(f, s, pool, rank)
+
+
+@jit
+def _factor_front(f: DenseFronts, s: int, pool: np.ndarray, rank: int) -> None:
+    """Sum up, eliminate, and leave the rest to the parent."""
+    P, D = f.pivots[s], f.pivots[s] + f.boundary[s]
+    stride = _stride(D)
+    A = f.front[rank, : (D + LANES) * stride].reshape(D + LANES, stride)
+    _sum_up(f, s, pool, A)
+    swaps = f.swaps[f.first[s] : f.first[s] + P]
+    for begin in range(0, P, _PANEL):
+        _eliminate_panel(f, rank, A, P, D, begin, min(begin + _PANEL, P), swaps)
+    _keep(f, s, A)
 
 
 @jit
@@ -124,33 +171,36 @@ def _sum_up(f: DenseFronts, s: int, pool: np.ndarray, A: np.ndarray) -> None:
 
 
 @jit
-def _eliminate_panel(f: DenseFronts, A: np.ndarray, P: int, D: int, begin: int, end: int, swaps: np.ndarray) -> None:
+def _eliminate_panel(
+    f: DenseFronts, rank: int, A: np.ndarray, P: int, D: int, begin: int, end: int, swaps: np.ndarray
+) -> None:
     """Eliminate the columns of a panel, and bring what is right of it and below up to date."""
     stride = A.shape[1]
-    lower, inverse = f.small[0], f.small[1]
+    lower, inverse = f.small[rank, 0], f.small[rank, 1]
     for k in range(begin, end, LANES):
         stop = min(k + LANES, end)
         _pivots(A, P, D, k, stop, swaps)
         _triangles(A, k, stop, lower, inverse)
         # rows of the boundary: their part of L
-        _product(f, 1, A, P, k, A, P, k, inverse, 0, 0, D - P, LANES, LANES, stride)
+        _product(f, rank, 1, A, P, k, A, P, k, inverse, 0, 0, D - P, LANES, LANES, stride)
         if stop < end:
-            _product(f, 2, A, k, stop, A, 0, 0, lower, 0, 0, LANES, end - stop, LANES, stride)
-            _product(f, 0, A, stop, stop, A, stop, k, A, k, stop, D - stop, end - stop, stop - k, stride)
+            _product(f, rank, 2, A, k, stop, A, 0, 0, lower, 0, 0, LANES, end - stop, LANES, stride)
+            _product(f, rank, 0, A, stop, stop, A, stop, k, A, k, stop, D - stop, end - stop, stop - k, stride)
     if end == D:
         return
     for k in range(begin, end, LANES):
         stop = min(k + LANES, end)
         if k > begin:
-            _product(f, 0, A, k, end, A, k, begin, A, begin, end, stop - k, D - end, k - begin, stride)
+            _product(f, rank, 0, A, k, end, A, k, begin, A, begin, end, stop - k, D - end, k - begin, stride)
         _triangles(A, k, stop, lower, inverse)
-        _product(f, 2, A, k, end, A, 0, 0, lower, 0, 0, LANES, D - end, LANES, stride)
-    _product(f, 0, A, end, end, A, end, begin, A, begin, end, D - end, D - end, end - begin, stride)
+        _product(f, rank, 2, A, k, end, A, 0, 0, lower, 0, 0, LANES, D - end, LANES, stride)
+    _product(f, rank, 0, A, end, end, A, end, begin, A, begin, end, D - end, D - end, end - begin, stride)
 
 
 @jit
 def _product(
     f: DenseFronts,
+    rank: int,
     which: int,
     C: np.ndarray,
     row: int,
@@ -169,13 +219,14 @@ def _product(
     """One of the kernels on parts of matrices that begin at the rows and columns given."""
     if rows <= 0 or columns <= 0:
         return
-    f.sizes[0], f.sizes[1], f.sizes[2], f.sizes[3], f.sizes[4] = rows, columns, length, stride, B.shape[1]
+    sizes = f.sizes[rank]
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = rows, columns, length, stride, B.shape[1]
     call(
         f.kernels[which],
         C.ctypes.data + 8 * (row * stride + column),
         A.ctypes.data + 8 * (a_row * stride + a_column),
         B.ctypes.data + 8 * (b_row * B.shape[1] + b_column),
-        f.sizes.ctypes.data,
+        sizes.ctypes.data,
         0,
     )
 

@@ -10,9 +10,12 @@ import numpy as np
 from livens.engine.assembled import loop
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.fronts import Fronts
-from livens.engine.assembled.loop import BOOK, CHORDS, Parts, Room
+from livens.engine.assembled.indexed import OFFSETS
+from livens.engine.assembled.loop import BOOK, CHORDS, Room
+from livens.engine.assembled.parts import Parts, bounds, serve
 from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
 from livens.engine.assembled.solver import AssembledSolver
+from livens.engine.assembled.team import at_work, team_of
 from livens.engine.loop import Policy
 from livens.engine.newton import DONE
 from livens.engine.step_size import NO_CONTROL, Control, next_size, shorten
@@ -28,20 +31,19 @@ class AssembledStepper:
     What static pivots do not solve, SuperLU solves with pivoting; what that does not solve has a name.
     """
 
-    def __init__(self, compiled: CompiledStep, k: np.ndarray, control: Control | None = None) -> None:
+    def __init__(self, compiled: CompiledStep, k: np.ndarray, control: Control | None = None, threads: int = 1) -> None:
         self._compiled, self.cost = compiled, Cost()
         self._control = NO_CONTROL if control is None else control
         self._k = k
         assembly, elimination = compiled.assembly, compiled.elimination
         extra = elimination.pool_size - int(assembly.tops[0]) if elimination is not None else 0
         self._bench = bench = Bench(assembly, k, extra)
-        self._fronts = Fronts(elimination, bench) if elimination is not None else None
+        self._fronts = Fronts(elimination, bench, threads) if elimination is not None else None
         self._solver = AssembledSolver(bench)
-        pieces = assembly.pieces
-        self._pieces = pieces
+        fronts = np.zeros((0, OFFSETS), dtype=np.int64) if self._fronts is None else self._fronts.arrays.tables
+        self._pieces = assembly.pieces
         self._parts = Parts(
             assembly.addresses,
-            bench.tables,
             bench.context,
             bench.pool,
             bench.floors,
@@ -63,10 +65,12 @@ class AssembledStepper:
             assembly.first_multiplier,
             assembly.turning,
             assembly.pushed,
+            team_of(threads if self._fronts is not None else 1, bench.tables, fronts),
         )
         self._room: Room | None = None
         if self._fronts is not None:  # so that the loop is compiled before the run begins, once per machine
-            loop.advance(self._parts, self._fronts.arrays, self._new_room(0), 1.0, 0.0, 0, 0, 0, False)
+            with at_work(self._parts.team, self._serve):
+                loop.advance(self._parts, self._fronts.arrays, self._new_room(0), 1.0, 0.0, 0, 0, 0, False)
 
     # -- the protocol of a tier ---------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:
@@ -84,8 +88,17 @@ class AssembledStepper:
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
         assert policy.entry < 0, "schemes with a fictive time have no elements"
         w = self._filled(carry, steps)
-        if policy.controlled:
-            return self._controlled(carry, w, steps, policy, going)
+        with at_work(self._parts.team, self._serve):
+            if policy.controlled:
+                return self._controlled(carry, w, steps, policy, going)
+            return self._equal(carry, w, steps, policy)
+
+    def _serve(self, rank: int, number: int) -> None:
+        """What the other threads do meanwhile."""
+        assert self._fronts is not None
+        serve(self._parts, self._fronts.arrays, rank, number)
+
+    def _equal(self, carry: Carry, w: Room, steps: int, policy: Policy) -> Steps:
         done, trouble = 0, None
         while done < steps and trouble is None:
             if self._fronts is not None:
@@ -191,7 +204,7 @@ class AssembledStepper:
         x = w.X[s + RING]
         x[:], w.dx[:] = guess, 0.0
         self._bench.context[0] = w.M[s].ctypes.data
-        loop.bounds(self._parts, x, w.Z[s], w.c, w.dx, w.scale)
+        bounds(self._parts, x, w.Z[s], w.c, w.dx, w.scale)
         return loop.solve_step(self._parts, self._fronts.arrays, x, w.Z[s], w, False)
 
     # -- steps of controlled size -------------------------------------------------------------------------------------

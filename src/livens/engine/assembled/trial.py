@@ -20,6 +20,8 @@ _LARGEST_CORE = 200
 #: Graphs of bodies that are not broader than this may have classes of small fronts; nets have dense fronts, unless
 #: none of these is larger than this.
 _NARROW, _SMALL_FRONTS = 12, 100
+#: Code of more products than this takes long to compile, and is not worth it for fewer fronts of each class than this.
+_MUCH_CODE, _LITTLE_REUSE = 3000, 4.0
 #: With more products than this for each unknown, dense fronts are no good, and SuperLU is faster.
 _MOST_PRODUCTS = 100_000
 #: How much the instances of a type differ.
@@ -40,7 +42,9 @@ def planned(assembly: Assembly, k: np.ndarray) -> Elimination | None:
             continue
         if dense is None:
             found = Elimination(assembly, bench.pool)
-            if found.core.unknowns.size <= _LARGEST_CORE and _works(found, assembly, k, seed + 10, positive):
+            dear = found.code > _MUCH_CODE and found.reuse < _LITTLE_REUSE
+            small = found.core.unknowns.size <= _LARGEST_CORE
+            if small and not dear and _works(found, assembly, k, seed + 10, positive):
                 return found
         found = Elimination(assembly, None) if dense is None else dense
         few = found.products <= _MOST_PRODUCTS * assembly.pieces.size

@@ -1,0 +1,120 @@
+"""Trees, nets and threads in the assembled tier: tiers agree, what is conserved is, threads change nothing."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import livens as lv
+from livens import schemes
+from livens.engine.assembled.team import FEW_BLOCKS
+from livens.engine.compiled import compiled_step
+
+#: The same for all runs of a test, so that equations are derived once.
+NET, TREE = lv.problems.load("net", N=14), lv.problems.load("chain", N=150, tree=3)
+
+
+def elimination(problem):
+    return compiled_step(problem.system, schemes.get(problem.scheme)).elimination
+
+
+def run(problem, steps, **options):
+    return lv.simulate(problem, t_end=problem.t0 + steps * problem.h, **options)
+
+
+def test_a_net_has_dense_fronts_and_its_energy():
+    """Flat at the start, where rods of a knot are parallel: pivots are found among those of a front."""
+    result = run(NET, 60)
+    assert result.facts.tier == "assembled"
+    assert elimination(NET).core.plan.first.size > 5
+    assert result.statistics.reference_steps == 0
+    assert result.summary.max_constraint < 1e-14
+    energy = result.observe("total_energy")
+    assert np.abs(energy - energy[0]).max() < 1e-14 * np.abs(result.observe("kinetic_energy")).max() + 1e-15
+
+
+def test_a_small_net_agrees_with_the_reference():
+    """It is narrow, but its fronts all differ: dense fronts have no code to be compiled."""
+    small = lv.problems.load("net", N=3)
+    runs = [run(small, 20, tier=tier) for tier in ("assembled", "reference")]
+    assert elimination(small).core.plan is not None
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-13
+    assert np.abs(runs[0].v - runs[1].v).max() < 1e-11
+
+
+@given(tree=st.integers(1, 10**6), N=st.integers(2, 5))
+@settings(max_examples=3, deadline=None)
+def test_random_trees_agree_with_the_reference(tree, N):
+    problem = lv.problems.load("chain", N=N, tree=tree)
+    runs = [run(problem, 25, tier=tier) for tier in ("assembled", "reference")]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-13
+    assert runs[0].statistics.reference_steps == 0
+
+
+def test_a_joint_of_a_tree_goes_after_its_body():
+    """No elimination factor is large, and one correction is enough for most steps."""
+    result = run(TREE, 60)
+    found = elimination(TREE)
+    assert found.core.plan is None and found.core.unknowns.size <= 24
+    assert result.statistics.reference_steps == 0
+    assert result.statistics.newton_iterations < 1.5 * result.statistics.steps
+    assert result.summary.max_energy_drift < 1e-14 and result.summary.max_constraint < 1e-12
+
+
+@pytest.mark.parametrize("problem", [NET, TREE], ids=["net", "tree"])
+def test_threads_do_not_change_a_bit(problem):
+    whole = run(problem, 30)
+    if problem is TREE:  # otherwise nothing would have been shared
+        sizes = {}
+        for batch in elimination(problem).batches:
+            sizes[batch.round] = sizes.get(batch.round, 0) + batch.stop - batch.first
+        assert max(sizes.values()) >= FEW_BLOCKS
+    for threads in (2, 4):
+        again = run(problem, 30, threads=threads)
+        for name in ("q", "v", "multipliers"):
+            assert np.array_equal(getattr(whole, name), getattr(again, name)), name
+        assert whole.statistics.newton_iterations == again.statistics.newton_iterations
+
+
+def test_threads_end_with_a_run_that_cannot_go_on():
+    """The others are told to stop whatever happens; then the next run has its own."""
+    import threading
+
+    before = threading.active_count()
+    with pytest.raises(lv.LivensError):
+        run(NET, 3, threads=2, parameters={"m": float("nan")})
+    wild = lv.problems.load("net", N=14, speed=1e9)
+    with pytest.raises(lv.LivensError):
+        run(wild, 20, threads=2)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "two", 10**6, None])
+def test_threads_are_counted_in_whole_numbers(threads):
+    with pytest.raises(lv.InputError, match="threads must be a whole number"):
+        lv.simulate(NET, t_end=0.01, threads=threads)
+
+
+def test_a_scenario_says_tier_and_threads():
+    text = "problem: simple-pendulum\nt_end: 0.02\ntier: {tier}\nthreads: {threads}\n"
+    result = lv.scenario.parse(text.format(tier="assembled", threads=2)).run()
+    assert result.facts.tier == "assembled"
+    with pytest.raises(lv.InputError, match="tier"):
+        lv.scenario.parse(text.format(tier="asembled", threads=2))
+    with pytest.raises(lv.InputError, match=r"threads.*whole number"):
+        lv.scenario.parse(text.format(tier="fused", threads=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [dict(fold=1.2), dict(fold=0.0), dict(fold=np.pi / 2), dict(tree=1)],
+    ids=["folded", "straight", "hanging", "tree"],
+)
+def test_ten_thousand_bodies_for_a_thousand_steps(options):
+    """Energy to the last digits, constraints at round-off of the coordinates."""
+    problem = lv.problems.load("chain", N=10_000, **options)
+    result = run(problem, 1000, every=1000, store="q")
+    assert result.summary.max_energy_drift < 1e-14
+    assert result.summary.max_constraint < 1e-12
+    assert result.statistics.reference_steps == 0
