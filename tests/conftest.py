@@ -5,10 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from browsing import MISSING
 
 DATA = Path(__file__).parent / "data"
+
+# How long an example takes, or is looked for, is no claim: on a busy machine it may be any time.
+settings.register_profile("no-clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no-clock")
 
 
 @pytest.fixture

@@ -222,9 +222,7 @@ def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.n
     return position
 
 
-def nearest_state(
-    numbers: AnyNumbers, system: System, q: np.ndarray, v: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def nearest_state(numbers: AnyNumbers, system: System, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The consistent position nearest to q, and the velocity nearest to v there."""
     position = nearest_position(numbers, q, system) if system.m else q
     return position, nearest_velocity(numbers, position, v) if system.m else v
