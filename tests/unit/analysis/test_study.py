@@ -477,16 +477,16 @@ Progress.update = told
 """
 
 
-def stopped(arguments, folder, endless):
-    """Start a program, send Ctrl-C to its group when so many processes are at an endless run and the two rows before
-    are there, and return exit code and output."""
+def stopped(arguments, folder, endless, rows=""):
+    """Start a program, send Ctrl-C to its group when so many processes are at an endless run and the rows before have
+    arrived, and return exit code and output."""
     (folder / "marking.py").write_text(MARKING)
     with subprocess.Popen(
         [sys.executable, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     ) as process:  # fmt: skip
         while process.poll() is None:
-            if (folder / "rows2").exists() and len(list(folder.glob("endless*"))) >= endless:
+            if (folder / rows).exists() and len(list(folder.glob("endless*"))) >= endless:
                 os.killpg(process.pid, signal.SIGINT)
                 break
             time.sleep(0.05)
@@ -512,7 +512,7 @@ def test_ctrl_c_with_processes(tmp_path):
         "    study = lv.study.sweep(marking, dict(number=[0, 1, 2, 3, 4]), workers=2)\n"
         "    print(json.dumps([study.interrupted, study.column('number'), study.column('status')]))\n"
     )
-    code, output, errors = stopped(["script.py"], tmp_path, 2)
+    code, output, errors = stopped(["script.py"], tmp_path, 2, "rows2")
     assert code == 0 and "Traceback" not in errors, errors
     assert json.loads(output) == [True, [0, 1], ["complete", "complete"]]
 
