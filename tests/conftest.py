@@ -1,6 +1,8 @@
 """What several tests need: reference solutions and measured orders."""
 
 import json
+import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,12 @@ def reference():
 def measured_order(steps, errors):
     """The slope of the error over the step size, by least squares in logarithms."""
     return np.polyfit(np.log(steps), np.log(errors), 1)[0]
+
+
+def pytest_configure(config):
+    """Shells let programs in the background ignore Ctrl-C, and their children too: tests that send it would hang."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config):

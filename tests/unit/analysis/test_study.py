@@ -490,7 +490,7 @@ def stopped(arguments, folder, endless, rows=""):
                 os.killpg(process.pid, signal.SIGINT)
                 break
             time.sleep(0.05)
-        output, errors = process.communicate()
+        output, errors = process.communicate(timeout=900)
     return process.returncode, output, errors
 
 
