@@ -64,8 +64,9 @@ def initial_state(
             q, v = nearest_state(numbers, system, q, v)
             here = Here(*numbers.at_start(q, v))
         check_consistent(system, numbers, here.g.ravel(), here.g_rate.ravel(), here.G, q, v)
-    q, v = balanced(system, q, v, t0, k, project, functools.partial(nearest_state, numbers, system))
-    here = Here(*numbers.at_start(q, v))
+    if not _definite(here.matrix[: system.n, : system.n]):
+        q, v = balanced(system, q, v, t0, k, project, functools.partial(nearest_state, numbers, system))
+        here = Here(*numbers.at_start(q, v))
     if redundant == "auto" or system.frames:
         dropped = redundant_constraints(system, q, v, numbers.slopes, functools.partial(onto_constraints, numbers))
         if dropped and redundant == "error":
