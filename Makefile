@@ -26,11 +26,12 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Files are given to the two processes as a whole: what the tests of a file compile and simulate they share.
 test: lint
-	$(BIN)/pytest -q -n 2
+	$(BIN)/pytest -q -n 2 --dist loadfile
 
 reproduce: $(VENV)/.ready
-	$(BIN)/pytest -q -n 2 -m slow tests
+	$(BIN)/pytest -q -n 2 --dist loadfile -m slow tests
 
 # Kills, strange input, very long runs, a busy machine; SCALE=0.01 does a hundredth of it, ONLY=kills,files some parts.
 SCALE ?= 1

@@ -1,14 +1,21 @@
 """What several tests need: reference solutions and measured orders."""
 
 import json
+import signal
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from browsing import MISSING
 
 DATA = Path(__file__).parent / "data"
+
+# How long an example takes, or is looked for, is no claim: on a busy machine it may be any time.
+settings.register_profile("no-clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no-clock")
 
 
 @pytest.fixture
@@ -24,6 +31,12 @@ def reference():
 def measured_order(steps, errors):
     """The slope of the error over the step size, by least squares in logarithms."""
     return np.polyfit(np.log(steps), np.log(errors), 1)[0]
+
+
+def pytest_configure(config):
+    """Shells let programs in the background ignore Ctrl-C, and their children too: tests that send it would hang."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config):

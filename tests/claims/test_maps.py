@@ -17,7 +17,7 @@ from livens.expressions.graph.divisions import one_division
 from stepping import OneStep, reversibility_defect, symmetry_defect, symplecticity_defect
 
 seeds = st.integers(0, 10**6)
-few = settings(max_examples=8, deadline=None)
+few = settings(max_examples=4, deadline=None)
 
 FIRST = ("symplectic-euler", "variational:0", "variational:0.3", "variational:1")
 SECOND = (

@@ -81,7 +81,7 @@ def solution(e, z, c):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_symplectic_schemes_on_random_constrained_systems(seed):
     """ggl-variational, livens-variational, symplectic Euler at round-off; the classical stabilisation clearly not."""
     system, q0, v0 = random_system(seed, varying=False)

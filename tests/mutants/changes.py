@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,30 +73,44 @@ def _sites(tree: ast.AST) -> Iterator[ast.expr]:
         yield from _sites(child)
 
 
-def possible(path: str, text: str) -> list[Change]:
-    """All changes of a file, in the order of its lines."""
-    lines = text.splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line.encode()))
-    data, found = text.encode(), []
-    for node in _sites(ast.parse(text)):
-        first = starts[node.lineno - 1] + node.col_offset
-        last = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        after = f"({ast.unparse(changed(node))})"
-        source = (data[:first] + after.encode() + data[last:]).decode()
+class Source:
+    """A file of which one place at a time can be changed."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path, self._data = path, text.encode()
+        self._starts = [0]
+        for line in text.splitlines(keepends=True):
+            self._starts.append(self._starts[-1] + len(line.encode()))
+        self.sites = list(_sites(ast.parse(text)))
+
+    def change(self, node: ast.expr) -> Change | None:
+        """The change at a site; none if no program is left."""
+        first = self._starts[node.lineno - 1] + node.col_offset
+        last = self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        other = changed(node)
+        assert other is not None
+        after = f"({ast.unparse(other)})"
+        source = (self._data[:first] + after.encode() + self._data[last:]).decode()
         try:
             ast.parse(source)
         except SyntaxError:
-            continue
-        found.append(Change(path, node.lineno, data[first:last].decode(), after, source))
+            return None
+        return Change(self.path, node.lineno, self._data[first:last].decode(), after, source)
+
+
+def possible(path: str, text: str) -> list[Change]:
+    """All changes of a file, in the order of its lines."""
+    source = Source(path, text)
+    found = [change for node in source.sites if (change := source.change(node)) is not None]
     return sorted(found, key=lambda change: (change.line, change.before))
 
 
 def chosen(path: str, text: str, count: int) -> list[Change]:
-    """Some of them, the same in every run."""
-    everywhere = possible(path, text)
-    return random.Random(path).sample(everywhere, min(count, len(everywhere)))
+    """Some of them, the same in every run as long as the file is."""
+    source = Source(path, text)
+    sites = random.Random(path).sample(source.sites, len(source.sites))
+    made = (change for node in sites if (change := source.change(node)) is not None)
+    return list(itertools.islice(made, count))
 
 
 def written(path: str, text: str, before: str, after: str) -> Change:

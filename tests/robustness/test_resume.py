@@ -118,7 +118,7 @@ def test_killed_after_an_event(tmp_path, march, every, moments):
     moments.clear()
     harmless = [lv.Event(CROSSING.function, name="crossing", direction=-1), TURNING]
     whole = again(march, path, t_end=6.0123, events=harmless)
-    seen = {*moments[::3], moments[-1]}
+    seen = {*moments[::5], moments[-1]}
     assert len(seen) > 2
     for killed in seen:
         assert lv.load(killed).status == "running"
@@ -131,7 +131,7 @@ def test_a_later_end_and_a_kill(tmp_path, march, every, moments):
     """Killed at any commit, or ended earlier and then gone on with: bit for bit the run that nothing happened to."""
     path = tmp_path / "run.h5"
     whole = march(t_end=5.0, events=[TURNING], every=every, out=path)
-    for killed in {*moments[::4], moments[-1]}:
+    for killed in {*moments[::7], moments[-1]}:
         assert_same(again(march, killed, events=[TURNING]), whole)
     turn = whole.events[0].t
     for i, end in enumerate((0.5, turn + 1e-3, 3.14159)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -11,26 +12,46 @@ from torture.findings import Findings
 
 TESTS = Path(__file__).parents[1]
 BUSY = 8
-#: What in a file shows that its tests start processes, send signals or wait.
-_SIGNS = ("subprocess", "Popen", "workers=", "time.sleep", "os.kill")
+#: What in a function shows that it starts processes, sends signals or waits: programs, workers, browsers, servers.
+_SIGNS = (
+    "subprocess", "Popen", "PROGRAM", "process(", "workers=", "time.sleep", "os.kill", "os.fork", "multiprocessing",
+    "LocalCluster", "chromium(", "Lab(", "Jobs(", "Thread(",
+)  # fmt: skip
 #: Nothing waits longer than this for a repetition, in seconds.
 _LONGEST = 3000
 
 
-def files(whole: bool = False) -> list[str]:
-    """The tests that are repeated; all of them if `whole`."""
-    if whole:
-        return [str(TESTS)]
-    found = [path for path in sorted(TESTS.rglob("test_*.py")) if any(sign in path.read_text() for sign in _SIGNS)]
-    return [str(path) for path in found if path.name != "test_torture.py"]
+def _names(part: ast.AST) -> set[str]:
+    """What a function or a class uses; fixtures are arguments."""
+    nodes = list(ast.walk(part))
+    return {n.id for n in nodes if isinstance(n, ast.Name)} | {n.arg for n in nodes if isinstance(n, ast.arg)}
 
 
-def run(seed: int, first: int, count: int, tests: list[str] | None = None) -> Findings:
+def waiting(text: str) -> list[str]:
+    """The tests of a file that do so, by themselves or by functions, classes and fixtures of the file that they use."""
+    parts = {part.name: part for part in ast.parse(text).body if isinstance(part, (ast.FunctionDef, ast.ClassDef))}
+    lines = {name: (ast.get_source_segment(text, part) or "", _names(part)) for name, part in parts.items()}
+    found = {name for name, (source, _) in lines.items() if any(sign in source for sign in _SIGNS)}
+    while more := {name for name, (_, used) in lines.items() if name not in found and used & found}:
+        found |= more
+    return [name for name in parts if name in found and name.startswith("test_")]
+
+
+def tests() -> list[str]:
+    """The tests that are repeated."""
+    found = []
+    for path in sorted(TESTS.rglob("test_*.py")):
+        if path.name != "test_torture.py":
+            found += [f"{path}::{name}" for name in waiting(path.read_text())]
+    return found
+
+
+def run(seed: int, first: int, count: int, chosen: list[str] | None = None) -> Findings:
     """`count` repetitions at once."""
     findings = Findings()
-    tests = files() if tests is None else tests
+    chosen = tests() if chosen is None else chosen
     idle = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     try:
         runs = [
@@ -53,10 +74,10 @@ def run(seed: int, first: int, count: int, tests: list[str] | None = None) -> Fi
         for process in idle:
             process.kill()
             process.wait()
-    findings.counts["files of tests"] = len(tests)
+    findings.counts["tests"] = len(chosen)
     return findings
 
 
 def run_whole(seed: int, first: int, count: int) -> Findings:
     """All tests, once."""
-    return run(seed, first, count, files(whole=True))
+    return run(seed, first, count, [str(TESTS)])

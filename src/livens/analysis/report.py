@@ -35,10 +35,11 @@ def console() -> Console:
     return wide if wide.is_terminal else Console(highlight=False, width=_WIDTH)
 
 
-def print_report(result: Result, *, accuracy: bool = True) -> list[Row]:
+def print_report(result: Result, *, accuracy: bool | Estimate = True) -> list[Row]:
     """Print what was run, what it cost, how accurate it is and what was conserved; the rows of the table come back.
 
-    Companions that tell the accuracy take a few seconds at most; ``accuracy=False`` leaves them out.
+    Companions that tell the accuracy take a few seconds at most; ``accuracy=False`` leaves them out, and an estimate
+    that is there already is taken as it is.
     """
     found, out = report(result, accuracy=accuracy), console()
     first, *others = found.lines
@@ -90,7 +91,7 @@ class Report:
         return f'<div class="livens-report"><p>{"<br>".join(parts)}</p>{table}</div>'
 
 
-def report(result: Result, *, accuracy: bool = True) -> Report:
+def report(result: Result, *, accuracy: bool | Estimate = True) -> Report:
     """What there is to say about a run; in a notebook, and as text.
 
     Companions that tell the accuracy take a few seconds at most; ``accuracy=False`` leaves them out.
@@ -117,7 +118,8 @@ def report(result: Result, *, accuracy: bool = True) -> Report:
     lines += [f"{event.name} at t = {event.t:.9g}" for event in result.events[:_EVENTS]]
     if len(result.events) > _EVENTS:
         lines.append(f"... and {len(result.events) - _EVENTS} more events")
-    return Report(lines, affordable(result) if accuracy else None, rows(result))
+    estimate = accuracy if isinstance(accuracy, Estimate) else affordable(result) if accuracy else None
+    return Report(lines, estimate, rows(result))
 
 
 def step_words(result: Result) -> str:

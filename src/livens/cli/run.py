@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from livens.analysis.accuracy import Estimate
     from livens.models.problem import Problem
     from livens.results.result import Result
 
@@ -108,12 +109,21 @@ def run(
         options |= {name: value for name, value in given.items() if value is not None}
         simulate = lv.simulate
         result = uninterrupted(lambda: simulate(loaded, progress=progress, **options))
+    estimate = None
+    if accuracy and (as_json or not quiet):
+        from livens.analysis.accuracy import affordable
+
+        estimate = affordable(result)
+        if result.path is not None:
+            from livens.results.hdf5_writer import note_accuracy
+
+            note_accuracy(result.path, estimate.as_object())
     if as_json:
-        typer.echo(json.dumps(as_object(result, accuracy)))
+        typer.echo(json.dumps(as_object(result, estimate)))
     elif not quiet:
         from livens.analysis.report import print_report
 
-        print_report(result, accuracy=accuracy)
+        print_report(result, accuracy=estimate or False)
 
 
 def what_to_run(name: str, changes: dict[str, Any], given: Collection[str] = ()) -> tuple[Problem, dict[str, Any]]:
@@ -171,9 +181,8 @@ def settings(items: list[str]) -> dict[str, Any]:
     return chosen
 
 
-def as_object(result: Result, accuracy: bool = True) -> dict[str, Any]:
+def as_object(result: Result, estimate: Estimate | None) -> dict[str, Any]:
     """What ``--json`` prints. Errors and drifts are relative; constraints are absolute. What is not finite is null."""
-    from livens.analysis.accuracy import affordable
     from livens.analysis.step_sizes import step_sizes
     from livens.analysis.verdicts import plain
 
@@ -197,6 +206,5 @@ def as_object(result: Result, accuracy: bool = True) -> dict[str, Any]:
         "final": {name: result.last(name).tolist() for name in _FINAL if name in result.stored},
     }
     sizes = step_sizes(result)
-    estimate = affordable(result).as_object() if accuracy else {}
-    found |= estimate
+    found |= {} if estimate is None else estimate.as_object()
     return {name: plain(value) for name, value in found.items()} | ({} if sizes is None else {"step_sizes": sizes})

@@ -170,7 +170,9 @@ class Balance:
         where = quoted if len(names) == 1 else f"a combination of {quoted}"
         left = f"{abs(gap.value[gap.worst]):.3g}"
         what = f"{where} has no mass, and the forces along it "
-        what += f"do not balance: {left} is left" if rates is None else f"leave their balance with v0 at a rate of {left}"
+        what += (
+            f"do not balance: {left} is left" if rates is None else f"leave their balance with v0 at a rate of {left}"
+        )
         if found is None:
             raise InputError(f"inconsistent initial values: {what}, and no balance was found nearby")
         offered = ", ".join(

@@ -64,8 +64,9 @@ def initial_state(
             q, v = nearest_state(numbers, system, q, v)
             here = Here(*numbers.at_start(q, v))
         check_consistent(system, numbers, here.g.ravel(), here.g_rate.ravel(), here.G, q, v)
-    q, v = balanced(system, q, v, t0, k, project, functools.partial(nearest_state, numbers, system))
-    here = Here(*numbers.at_start(q, v))
+    if not _definite(here.matrix[: system.n, : system.n]):
+        q, v = balanced(system, q, v, t0, k, project, functools.partial(nearest_state, numbers, system))
+        here = Here(*numbers.at_start(q, v))
     if redundant == "auto" or system.frames:
         dropped = redundant_constraints(system, q, v, numbers.slopes, functools.partial(onto_constraints, numbers))
         if dropped and redundant == "error":
@@ -222,9 +223,7 @@ def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.n
     return position
 
 
-def nearest_state(
-    numbers: AnyNumbers, system: System, q: np.ndarray, v: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def nearest_state(numbers: AnyNumbers, system: System, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The consistent position nearest to q, and the velocity nearest to v there."""
     position = nearest_position(numbers, q, system) if system.m else q
     return position, nearest_velocity(numbers, position, v) if system.m else v

@@ -31,6 +31,8 @@ except ImportError:  # pragma: no cover - no such locks on this system
 #: Of files that are written, and of those that can be read.
 FORMAT = "livens-run-4"
 FORMATS = ("livens-run-2", "livens-run-3", FORMAT)
+#: The attribute that says how accurate the run is, if that was estimated.
+ACCURACY = "accuracy"
 #: Variables that mostly have one value, which then takes no room and no time.
 _MOSTLY: dict[str, Callable[[Facts], float]] = {  # the same as in `inspection`
     "step_size": lambda facts: facts.h,
@@ -91,6 +93,7 @@ class RunFile:
             if group["recorder.step" if "recorder.step" in group else "step"][()] != step:
                 raise OSError("another run has changed it in the meantime")
             file._file.attrs["format"] = FORMAT
+            file._file.attrs.pop(ACCURACY, None)  # it was about the run as it was
             file._data = {name: file._file[name] for name in dimensions() if name in file._file}
             file._rows = rows
             for name in file._data:  # before anything is changed, and from what the file vouches for
@@ -242,6 +245,23 @@ class RunFile:
         for name, value in attributes(record).items():
             if name not in self._file.attrs or not np.array_equal(self._file.attrs[name], value):
                 self._file.attrs[name] = value
+
+
+def note_accuracy(path: Path, estimate: Mapping[str, Any]) -> None:
+    """Add what is estimated of the errors of a run to its file, in one piece, like every change of a file."""
+    try:
+        descriptor = opened(path, path, os.O_RDWR | _NO_LINK)
+        try:
+            atomic.repair(descriptor)
+            content = atomic.AtomicFile(descriptor)
+            with h5py.File(content, "r+", libver=_VERSION) as file:
+                inspection.inspect(file, os.fstat(descriptor).st_size)
+                file.attrs[ACCURACY] = json.dumps(estimate)
+            content.commit()
+        finally:
+            os.close(descriptor)
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
+        raise WriteError(f"the accuracy of the run could not be added to '{path}': {reason(error)}") from None
 
 
 def attributes(record: Record) -> dict[str, Any]:

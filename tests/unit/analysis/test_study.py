@@ -454,34 +454,43 @@ def test_sweep_command(tmp_path):
     assert failed.returncode == 3 and "no run could be finished" in failed.stderr
 
 
-#: A problem that leaves a mark when it is built, another when it is built once more, as it is for a run by itself after
-#: all were planned, and whose runs are endless from the third on.
+#: A problem whose runs are endless from the third on; processes leave marks when they are at such a run, and when they
+#: have the rows of others.
 MARKING = """
-import pathlib
+import os, pathlib
 import livens as lv
 from livens.problems import problem
+from livens.run.progress import Progress
 
 @problem("marking", summary="leaves a mark", source="here")
 def marking(number: int = 0):
-    mark = pathlib.Path(f"begun{number}")
-    pathlib.Path(f"again{number}").touch() if mark.exists() else mark.touch()
     return lv.problems.load("simple-pendulum", t_end=0.1 if number < 2 else 1e6)
+
+update = Progress.update
+def told(self, done):
+    update(self, done)
+    if self._unit == "runs":
+        pathlib.Path(f"rows{done}").touch()
+    elif self._total > 1_000_000:
+        pathlib.Path(f"endless{os.getpid()}").touch()
+Progress.update = told
 """
 
 
-def stopped(arguments, folder, marks):
-    """Start a program, send Ctrl-C to its group when the marks are there, and return exit code and output."""
+def stopped(arguments, folder, endless, rows=""):
+    """Start a program, send Ctrl-C to its group when so many processes are at an endless run and the rows before have
+    arrived, and return exit code and output."""
     (folder / "marking.py").write_text(MARKING)
     with subprocess.Popen(
         [sys.executable, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     ) as process:  # fmt: skip
-        while not all((folder / mark).exists() for mark in marks) and process.poll() is None:
-            time.sleep(0.1)
-        time.sleep(2)
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
-        output, errors = process.communicate(timeout=120)
+        while process.poll() is None:
+            if (folder / rows).exists() and len(list(folder.glob("endless*"))) >= endless:
+                os.killpg(process.pid, signal.SIGINT)
+                break
+            time.sleep(0.05)
+        output, errors = process.communicate(timeout=900)
     return process.returncode, output, errors
 
 
@@ -489,7 +498,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
     """Two short runs, then endless ones: the table holds the short ones."""
     command = "import marking; from livens.cli import main; main()"
     arguments = ["-c", command, "sweep", "marking", "--vary", "number=0:4:5", "--workers", "1", "--out", "table.csv"]
-    code, _, errors = stopped(arguments, tmp_path, ["again2"])
+    code, _, errors = stopped(arguments, tmp_path, 1)
     assert code == 130 and "stopped by the user after 2 of 5 runs" in errors and "Traceback" not in errors, errors
     with (tmp_path / "table.csv").open() as file:
         assert [float(row["number"]) for row in csv.DictReader(file)] == [0.0, 1.0]
@@ -503,7 +512,7 @@ def test_ctrl_c_with_processes(tmp_path):
         "    study = lv.study.sweep(marking, dict(number=[0, 1, 2, 3, 4]), workers=2)\n"
         "    print(json.dumps([study.interrupted, study.column('number'), study.column('status')]))\n"
     )
-    code, output, errors = stopped(["script.py"], tmp_path, ["begun2", "begun3"])
+    code, output, errors = stopped(["script.py"], tmp_path, 2, "rows2")
     assert code == 0 and "Traceback" not in errors, errors
     assert json.loads(output) == [True, [0, 1], ["complete", "complete"]]
 

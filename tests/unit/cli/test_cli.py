@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 
+import h5py
 import numpy as np
+import pytest
 
 import livens as lv
 from terminal import livens, process
@@ -77,6 +79,24 @@ def test_every_and_resume(tmp_path):
     assert np.array_equal(lv.load(tmp_path / "simple-pendulum.h5").q, whole.q)
     refused = livens("run", "simple-pendulum.h5", "--resume", "--h", "0.1", cwd=tmp_path)
     assert refused.returncode == 2 and "--h cannot be changed" in refused.stderr
+
+
+def test_the_accuracy_of_a_run_is_kept_with_it(tmp_path):
+    """As JSON in an attribute of the file, until the run goes on: then it is another one."""
+    path = tmp_path / "simple-pendulum.h5"
+    done = livens("run", "simple-pendulum", "--t-end", "0.2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with h5py.File(path, "r") as file:
+        kept = json.loads(file.attrs["accuracy"])
+    found = lv.load(path).accuracy().as_object()
+    assert kept["resolved"] is found["resolved"] is True and kept["accuracy"]["words"] in done.stdout.replace("\n", " ")
+    assert kept["estimated_error"] == pytest.approx(found["estimated_error"])
+    assert livens("run", path.name, "--resume", "--t-end", "0.3", "--quiet", cwd=tmp_path).returncode == 0
+    with h5py.File(path, "r") as file:
+        assert "accuracy" not in file.attrs
+    told = livens("run", "simple-pendulum", "--t-end", "0.2", "--no-accuracy", "--force", cwd=tmp_path)
+    with h5py.File(path, "r") as file:
+        assert "accuracy" not in file.attrs and "accuracy" not in told.stdout
 
 
 def test_list(tmp_path):

@@ -36,7 +36,7 @@ def folder(tmp_path):
 def lab(tmp_path_factory):
     from livens.lab.server import Lab
 
-    found = Lab(tmp_path_factory.mktemp("lab"))
+    found = Lab(tmp_path_factory.mktemp("lab"), seconds=3600.0)
     thread = threading.Thread(target=found.serve, daemon=True)
     thread.start()
     yield found
@@ -45,7 +45,7 @@ def lab(tmp_path_factory):
 
 
 def request(lab, path, method="GET", body=None, token=True, **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=900)
     cookie = {"Cookie": f"livens-lab-{lab.port}={lab.token}"} if token else {}
     connection.request(method, path, body, cookie | headers)
     answer = connection.getresponse()
@@ -197,7 +197,7 @@ def test_sliders_of_what_is_zero_or_negative():
 def jobs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("jobs")
     (folder / "own.yaml").write_text("problem: simple-pendulum\nh: 0.01\nt_end: 1\n")
-    found = Jobs(folder, 60.0)
+    found = Jobs(folder, 3600.0)  # nothing is to be stopped because the machine is busy
     yield found
     found.close()
 

@@ -21,7 +21,7 @@ def start_of(model, q0, v0, **options):
 
 
 def test_forces_that_do_not_balance_are_refused():
-    with pytest.raises(lv.InputError, match="'y' has no mass.* 1 is left.*q0 = \\(1, 0.5\\), v0 = \\(0.3, 0.15\\)"):
+    with pytest.raises(lv.InputError, match=r"'y' has no mass.* 1 is left.*q0 = \(1, 0.5\), v0 = \(0.3, 0.15\)"):
         lv.simulate(two_springs(), [1.0, 0.0], [0.3, 0.0], h=0.1, t_end=1.0)
 
 

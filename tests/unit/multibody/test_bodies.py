@@ -17,7 +17,7 @@ from livens import rotations as rot
 from livens.models.summed import dynamics
 from livens.multibody.placement import Directors, Quaternion
 
-few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -17,6 +17,7 @@ import livens as lv
 from livens.run import blocks
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (livens[cluster])")
+dask = pytest.importorskip("dask")
 
 PENDULUM = lv.problems.load("simple-pendulum")
 MANY = dict(parameters={"g": np.linspace(8.0, 11.0, 80)}, h=1e-3, t_end=0.5, every=100, reduce={"y": lambda q: q[1]})
@@ -24,7 +25,9 @@ MANY = dict(parameters={"g": np.linspace(8.0, 11.0, 80)}, h=1e-3, t_end=0.5, eve
 
 @pytest.fixture(scope="module")
 def client():
+    patience = {f"distributed.comm.timeouts.{what}": "900s" for what in ("connect", "tcp")}
     with (
+        dask.config.set(patience | {"distributed.scheduler.worker-ttl": "900s"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,

@@ -1,6 +1,7 @@
 """Between the rows of a run: dense output and events, against exact motions; steps of controlled size."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import livens as lv
+from livens.results.dense import through_rows
 
 OSCILLATOR = lv.FirstOrder("x v", rhs=lambda x: [x[1], -x[0]])
 PENDULUM = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -lv.math.sin(x[0])])
@@ -59,6 +61,17 @@ def test_output_of_an_adaptive_run_at_any_time_keeps_the_order_of_the_scheme():
         errors.append(np.abs(run.at(t).q - exact).max())
     assert run.step_size[1:].max() > 20 * run.step_size[1:-1].min()
     assert abs(measured_order(steps, errors) - 2) < 0.1
+
+
+@pytest.mark.parametrize("order", range(1, 9))
+def test_rows_around_are_as_many_as_the_order_needs(order):
+    """Motions that are polynomials of time are met exactly: up to a degree above the order, one more with slopes."""
+    t, between = np.linspace(0.0, 1.0, 21), np.linspace(0.02, 0.97, 50)
+    for degree, stored in ((order + 1, ("q",)), (order + 2, ("q", "v"))):
+        motion = np.polynomial.Chebyshev.basis(degree, domain=[0, 1])
+        rows = SimpleNamespace(t=t, stored=stored, q=motion(t)[:, None], v=motion.deriv()(t)[:, None])
+        found = through_rows(rows, ["q"], between, order)["q"].ravel()
+        assert np.abs(found - motion(between)).max() < 1e-11
 
 
 def test_shapes_and_bad_times():

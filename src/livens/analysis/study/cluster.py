@@ -22,7 +22,7 @@ def connected(address: str) -> Any:
     except ImportError:
         raise InputError("a cluster needs dask.distributed: pip install 'livens[cluster]'") from None
     try:
-        return Client(address, timeout="10s")
+        return Client(address, timeout="30s")
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(f"no cluster answers at '{address}': {error}") from None
 

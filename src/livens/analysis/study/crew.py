@@ -12,6 +12,7 @@ import multiprocessing
 import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any
@@ -77,6 +78,9 @@ class Crew:
 
     def do(self, tasks: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[int, Any]]]:
         """Do all tasks, and give what is done as it comes: the number of the task, and what came of it or an error."""
+        if hasattr(signal, "pthread_sigmask"):
+            # it is started with the first worker otherwise, and lets Ctrl-C through while that one is on its way
+            resource_tracker.ensure_running()
         left, busy = list(reversed(range(len(tasks)))), dict[Connection, int]()
         free: list[Connection] = []
         while left or busy:

@@ -136,6 +136,7 @@
   }
   // Look after a run until it is over, or another one has taken its place.
   async function follow(number, begun) {
+    const mine = asking; // what the page says about itself is about what was asked for last
     let version = 0, reports = 0, first = true, opened = false;
     while (job && job.run === number) {
       const told = await ask("/api/runs/" + number);
@@ -164,7 +165,7 @@
       if (told.status === "done") {
         if (!opened && version) await offer(number, told);
         element("stop").hidden = true;
-        document.documentElement.dataset.done = "true";
+        if (mine === asking) document.documentElement.dataset.done = "true";
         return;
       }
       await new Promise((go) => setTimeout(go, version ? 200 : 60));
@@ -172,8 +173,9 @@
   }
   async function offer(number, told) {
     const base = "/api/runs/" + number;
-    element("python").textContent = await ask(base + "/python");
-    const text = await ask(base + "/scenario");
+    const python = await ask(base + "/python"), text = await ask(base + "/scenario");
+    if (job.run !== number) return; // another one has taken its place
+    element("python").textContent = python;
     element("scenario").textContent = text;
     element("scenario-box").hidden = !text;
     const links = [...told.files.map((name) => [name, base + "/files/" + name]), ["run.py", base + "/python"], ...(text ? [["run.yaml", base + "/scenario"]] : [])];
