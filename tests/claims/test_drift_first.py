@@ -28,6 +28,7 @@ def test_order_with_forces_and_time(scheme, order):
         assert runs[-1].summary.max_energy_drift < 1e-3
 
 
+@pytest.mark.slow
 def test_planets_with_the_drift_first():
     """The outer solar system in steps of 250 days: at least ten times as accurate, with as many forces."""
     problem, t_end = lv.problems.load("outer-solar-system"), 2e5
