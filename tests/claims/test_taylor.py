@@ -128,7 +128,9 @@ def test_counts_of_steps(name, t_end, steps):
 def test_a_symmetric_start_does_not_deceive():
     """A pendulum that is let go from the side: of every four coefficients only one does not vanish."""
     run = lv.simulate(PENDULUM, [np.pi / 2], [0.0], scheme="taylor", t_end=5.0)
-    exact = solve_ivp(lambda t, y: [y[1], -np.sin(y[0])], (0, 5), [np.pi / 2, 0], method="DOP853", rtol=1e-13, atol=1e-14)
+    exact = solve_ivp(
+        lambda t, y: [y[1], -np.sin(y[0])], (0, 5), [np.pi / 2, 0], method="DOP853", rtol=1e-13, atol=1e-14
+    )
     assert abs(run.q[-1, 0] - exact.y[0, -1]) < 1e-12
 
 
@@ -288,6 +290,6 @@ def test_what_it_cannot_do_it_says():
         lv.schemes.get("taylor:1")
     with pytest.raises(lv.errors.InputError, match="by a tolerance"):
         lv.simulate(KEPLER, scheme="taylor", t_end=1.0, control=lv.StepControl())
-    with pytest.raises(lv.errors.IntegrationError, match="does not converge.*The motion may end there") as stopped:
+    with pytest.raises(lv.errors.IntegrationError, match=r"does not converge.*The motion may end there") as stopped:
         lv.simulate(lv.FirstOrder("x", rhs=lambda x: [x[0] ** 2]), x0=[1.0], scheme="taylor", t_end=2.0)
     assert abs(stopped.value.result.t[-1] - 1.0) < 1e-6

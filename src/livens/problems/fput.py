@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from livens.models.system import System
 from livens.problems import problem
 
 
-@problem("fput", summary="a chain of slightly nonlinear springs, first mode", source="Fermi, Pasta, Ulam, Tsingou (1955)")
+@problem(
+    "fput", summary="a chain of slightly nonlinear springs, first mode", source="Fermi, Pasta, Ulam, Tsingou (1955)"
+)
 def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
     """Unit masses between fixed ends, forces ``d + alpha d^2``; starts in the lowest mode of the linear chain."""
     if springs < 3:
@@ -23,7 +26,7 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
     def potential(q: Any, k: Any) -> Any:
         ends = [0.0, *(q[i] for i in range(n)), 0.0]
         total: Any = 0.0
-        for a, b in zip(ends[:-1], ends[1:], strict=True):
+        for a, b in itertools.pairwise(ends):
             total = total + 0.5 * (b - a) ** 2 + k.alpha / 3 * (b - a) ** 3
         return total
 
@@ -42,7 +45,9 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
     return Problem("fput", system, q0, np.zeros(n), "stormer-verlet", 0.1, 1000.0)
 
 
-@problem("fput-stiff", summary="soft nonlinear and stiff linear springs in turn", source="Hairer, Lubich, Wanner, I.5.1")
+@problem(
+    "fput-stiff", summary="soft nonlinear and stiff linear springs in turn", source="Hairer, Lubich, Wanner, I.5.1"
+)
 def fput_stiff(omega: float = 50.0) -> Problem:
     """Three stiff springs between soft ones; x are places of their middles, y their stretches, times ``sqrt(2)``.
 

@@ -17,7 +17,7 @@ from livens.schemes.step import FlatEquations, StepEquations
 
 
 def best_order(tolerance: float) -> int:
-    """The order that costs least for a relative error of a step: ``1 - log(tolerance)/2`` (Jorba and Zou, sect. 3.2)."""
+    """The order that costs least for this relative error of a step (Jorba and Zou, sect. 3.2)."""
     return math.ceil(1 - math.log(tolerance) / 2 - 1e-9)
 
 

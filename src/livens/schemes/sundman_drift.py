@@ -16,9 +16,9 @@ class SundmanDrift(Sundman):
 
         q += eps/2 S(p) T'(p), t += eps/2 S(p);   p -= eps U(q) V'(q);   q += eps/2 S(p) T'(p), t += eps/2 S(p)
 
-    with ``S(p) = g(T, H0 - T)`` and ``U(q) = g(H0 - V, V)``. For ``g = -1/V``, that is ``scaling.potential(1)``, this is
-    the splitting of the logarithmic Hamiltonian ``log(T - H0) - log(-V)``, whose steps stay on Kepler's ellipses exactly,
-    however long they are; only time is of second order. With the kick first that is not so.
+    with ``S(p) = g(T, H0 - T)`` and ``U(q) = g(H0 - V, V)``. For ``g = -1/V``, that is ``scaling.potential(1)``, this
+    is the splitting of the logarithmic Hamiltonian ``log(T - H0) - log(-V)``, whose steps stay on Kepler's ellipses
+    exactly, however long they are; only time is of second order. With the kick first that is not so.
     """
 
     name = "sundman-drift"

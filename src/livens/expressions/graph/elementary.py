@@ -1,7 +1,8 @@
 """Equations of motion as elementary operations whose Taylor coefficients follow from those of their operands.
 
-Values are linear forms, so that d, -d and 2 d are one node; powers of one base are merged, so that the chain of roots and
-quotients that derivatives consist of becomes one power; sums of products that nobody else needs become one running sum.
+Values are linear forms, so that d, -d and 2 d are one node; powers of one base are merged, so that the chain of roots
+and quotients that derivatives consist of becomes one power; sums of products that nobody else needs become one running
+sum.
 """
 
 from __future__ import annotations
@@ -337,4 +338,3 @@ def _fused(graph: Elementary, rates: list[int], k: Any, counted: int) -> Field:
         elif n in alive and n not in inside:
             where[n] = new.node(node.op, tuple(where[a] for a in node.arguments), node.data)
     return Field(tuple(new.nodes), tuple(where[n] for n in rates), new.known, k, counted)
-
