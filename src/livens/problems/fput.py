@@ -32,7 +32,8 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
 
     def look(q: Any) -> list[shapes.Shape]:
         """Every mass above its place: the deflection stands upright, ten times as large."""
-        return [shapes.sphere([i + 1.0, 10.0 * q[i]], 0.3, trace=None) for i in range(n)]
+        traces = [0.0 if i == n // 2 else None for i in range(n)]
+        return [shapes.sphere([i + 1.0, 10.0 * q[i]], 0.3, trace=trace) for i, trace in enumerate(traces)]
 
     system = System(
         [f"q{i + 1}" for i in range(n)],
@@ -68,7 +69,7 @@ def fput_stiff(omega: float = 50.0) -> Problem:
         for i in range(3):
             masses += [[2.0 * i + 0.7 * (q[i] - q[3 + i]), 0.0], [2.0 * i + 1.0 + 0.7 * (q[i] + q[3 + i]), 0.0]]
         stiff = [shapes.spring(a, b, 0.3) for a, b in zip(masses[::2], masses[1::2], strict=True)]
-        return [*stiff, *(shapes.sphere(place, 0.15, trace=None) for place in masses)]
+        return [*stiff, *(shapes.sphere(place, 0.15) for place in masses)]
 
     system = System(
         "x1 x2 x3 y1 y2 y3",

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError
+from livens.expressions.graph.elementary import all_smooth
 from livens.expressions.graph.linear import eliminated
 from livens.expressions.probe import Probe
 from livens.schemes.base import Scheme
@@ -57,7 +58,7 @@ class Taylor(Scheme):
         found = super().missing(model)
         if not found and "descriptor" in model.forms and _explicit(model) is None:
             return ["equations from which all rates follow, if need be by reducing their index"]
-        if not found:
+        if not found and not all_smooth(_equations(model, self.order).rates):
             try:
                 _equations(model, self.order).field  # noqa: B018  # it is kept
             except ModelError as error:

@@ -247,6 +247,11 @@ class Field(NamedTuple):
         return self.known[Node(PARTNERS[node.op], node.arguments)]
 
 
+def all_smooth(function: ca.Function) -> bool:
+    """Whether no operation of a graph is among those without a series; if one is, parameters alone may be behind it."""
+    return not {NAMES[function.instruction_id(i)] for i in range(function.n_instructions())} & NOT_SMOOTH.keys()
+
+
 def decompose(function: ca.Function, counted: int | None = None) -> Field:
     """The elementary operations of rates ``f(x, t, k)``; all variables count unless it is said how many.
 
