@@ -22,6 +22,7 @@ from livens.bench.pendulum import Pendulum
 from livens.bench.prepared import Prepared
 from livens.bench.report import Report
 from livens.bench.scaling import Scaling
+from livens.bench.series import Series
 from livens.bench.startup import FirstStep, Help
 from livens.bench.variants import Variants
 from livens.bench.work_precision import WorkPrecision
@@ -33,7 +34,7 @@ def run(rounds: int, say: Say) -> Report:
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
-    cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large()]
+    cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Series()]
     cases += [Steps(), DrawnToFirstStep(), IFToMM()]
     with one_core():
         for number in range(1, rounds + 1):

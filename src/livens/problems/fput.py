@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from livens.models.system import System
 from livens.problems import problem
 
 
-@problem("fput", summary="a chain of slightly nonlinear springs, first mode", source="Fermi, Pasta, Ulam, Tsingou (1955)")
+@problem(
+    "fput", summary="a chain of slightly nonlinear springs, first mode", source="Fermi, Pasta, Ulam, Tsingou (1955)"
+)
 def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
     """Unit masses between fixed ends, forces ``d + alpha d^2``; starts in the lowest mode of the linear chain."""
     if springs < 3:
@@ -23,13 +26,14 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
     def potential(q: Any, k: Any) -> Any:
         ends = [0.0, *(q[i] for i in range(n)), 0.0]
         total: Any = 0.0
-        for a, b in zip(ends[:-1], ends[1:], strict=True):
+        for a, b in itertools.pairwise(ends):
             total = total + 0.5 * (b - a) ** 2 + k.alpha / 3 * (b - a) ** 3
         return total
 
     def look(q: Any) -> list[shapes.Shape]:
         """Every mass above its place: the deflection stands upright, ten times as large."""
-        return [shapes.sphere([i + 1.0, 10.0 * q[i]], 0.3, trace=None) for i in range(n)]
+        traces = [0.0 if i == n // 2 else None for i in range(n)]
+        return [shapes.sphere([i + 1.0, 10.0 * q[i]], 0.3, trace=trace) for i, trace in enumerate(traces)]
 
     system = System(
         [f"q{i + 1}" for i in range(n)],
@@ -42,7 +46,9 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
     return Problem("fput", system, q0, np.zeros(n), "stormer-verlet", 0.1, 1000.0)
 
 
-@problem("fput-stiff", summary="soft nonlinear and stiff linear springs in turn", source="Hairer, Lubich, Wanner, I.5.1")
+@problem(
+    "fput-stiff", summary="soft nonlinear and stiff linear springs in turn", source="Hairer, Lubich, Wanner, I.5.1"
+)
 def fput_stiff(omega: float = 50.0) -> Problem:
     """Three stiff springs between soft ones; x are places of their middles, y their stretches, times ``sqrt(2)``.
 
@@ -63,7 +69,7 @@ def fput_stiff(omega: float = 50.0) -> Problem:
         for i in range(3):
             masses += [[2.0 * i + 0.7 * (q[i] - q[3 + i]), 0.0], [2.0 * i + 1.0 + 0.7 * (q[i] + q[3 + i]), 0.0]]
         stiff = [shapes.spring(a, b, 0.3) for a, b in zip(masses[::2], masses[1::2], strict=True)]
-        return [*stiff, *(shapes.sphere(place, 0.15, trace=None) for place in masses)]
+        return [*stiff, *(shapes.sphere(place, 0.15) for place in masses)]
 
     system = System(
         "x1 x2 x3 y1 y2 y3",

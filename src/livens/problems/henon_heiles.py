@@ -28,7 +28,7 @@ def henon_heiles(energy: float = 0.15) -> Problem:
     """Starts at (0, 0.1) in the direction of x with this energy; above 1/6 the star may escape."""
     q0 = np.array([0.0, 0.1])
     rest = 2 * (energy - float(_potential(q0)))
-    if not 0 <= rest or energy > 1 / 6:
+    if not rest >= 0 or energy > 1 / 6:
         raise InputError(f"option 'energy' must be between {float(_potential(q0)):.4g} and 1/6, got {energy:g}")
     system = System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=_potential, look=_look)
     return Problem("henon-heiles", system, q0, np.array([np.sqrt(rest), 0.0]), "kahan-li-8:stormer-verlet", 0.25, 200.0)

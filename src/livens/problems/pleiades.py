@@ -19,7 +19,9 @@ def _look(q: Any) -> list[shapes.Shape]:
     return [shapes.sphere(q[2 * i : 2 * i + 2], 0.05 + 0.015 * i, name=f"star {i + 1}") for i in range(7)]
 
 
-@problem("pleiades", summary="seven stars in the plane, close encounters", source="IVP test set; Hairer, Norsett, Wanner")
+@problem(
+    "pleiades", summary="seven stars in the plane, close encounters", source="IVP test set; Hairer, Norsett, Wanner"
+)
 def pleiades() -> Problem:
     """Masses 1 to 7 and G = 1; the closest encounters are at t = 1.23 and 1.68."""
     names = [f"{axis}{i + 1}" for i in range(7) for axis in "xy"]

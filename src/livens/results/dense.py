@@ -107,8 +107,9 @@ class Again:
             t = rows[needed].astype(float)
             series = between.coefficients(self._layout_rows(needed), t, k)
             after = times[piece] - t[which]
-            states[piece] = between.evaluated(self._layout_rows(step_of[piece]), series[which], after)
-        return {name: states[:, self._layout[name]] for name in ("q", "v", "p", "x") if name in self._layout}
+            rows_before = self._layout_rows(step_of[piece])
+            states[piece] = between.evaluated(rows_before, series[which], t[which], after, k)
+        return {name: states[:, self._layout[name]] for name in ("q", "v", "p", "x", "y") if name in self._layout}
 
     def within_steps(self, times: np.ndarray) -> dict[str, np.ndarray]:
         """The parts of the state that the formula gives, at each of these times."""

@@ -136,7 +136,9 @@ class StepControl:
     def own_steps(self, span: float) -> OwnSteps:
         """For schemes that choose their steps by themselves: by the largest of all variables."""
         relative = self.usual_tolerance
-        floor = self.floor if self.absolute is None or not relative else float(np.min(_numbers(self.absolute)) / relative)
+        floor = (
+            self.floor if self.absolute is None or not relative else float(np.min(_numbers(self.absolute)) / relative)
+        )
         smallest = _SMALLEST * span if self.smallest is None else self.smallest
         return OwnSteps(relative, max(floor, _SMALLEST), float(self.largest), float(smallest))
 

@@ -272,8 +272,9 @@ class Plan:
 
 
 def _own_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
-    """A scheme that chooses its steps by itself does so unless h is given: by its own tolerance, or by one that is asked
-    for, which it may suit better with another order.
+    """A scheme that chooses its steps by itself does so unless h is given.
+
+    By its own tolerance, or by one that is asked for, which it may suit better with another order.
     """
     if isinstance(control, StepControl) and not control.estimates:
         control.check(scheme, "fused")

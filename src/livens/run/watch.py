@@ -188,7 +188,11 @@ class Watch:
         """The same by the series of every step, whose coefficients are computed again."""
         sizes, series = np.diff(times), between.coefficients(Z[:-1], times[:-1], self.k)
         found = [
-            self._table(times[:-1] + theta * sizes, between.evaluated(Z[:-1], series, theta * sizes), self.k)
+            self._table(
+                times[:-1] + theta * sizes,
+                between.evaluated(Z[:-1], series, times[:-1], theta * sizes, self.k),
+                self.k,
+            )
             for theta in self._samples.tolist()
         ]
         return np.stack(found, axis=1)[:, :, : self._sampled]
@@ -266,8 +270,8 @@ class _Inside:
         key = z.tobytes(), c.tobytes()
         if self._series[0] != key:
             self._series = key, self._between.coefficients(z[None, :], c[1:2], c[2:])
-        state = self._between.evaluated(z[None, :], self._series[1], np.array([theta * c[0]]))[0]
-        return {name: state[self._layout[name]] for name in ("q", "v", "p", "x") if name in self._layout}
+        state = self._between.evaluated(z[None, :], self._series[1], c[1:2], np.array([theta * c[0]]), c[2:])[0]
+        return {name: state[self._layout[name]] for name in ("q", "v", "p", "x", "y") if name in self._layout}
 
     def _numbers(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, theta: float) -> dict[str, np.ndarray]:
         assert self._formula is not None

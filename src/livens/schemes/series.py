@@ -17,7 +17,7 @@ from livens.schemes.step import FlatEquations, StepEquations
 
 
 def best_order(tolerance: float) -> int:
-    """The order that costs least for a relative error of a step: ``1 - log(tolerance)/2`` (Jorba and Zou, sect. 3.2)."""
+    """The order that costs least for this relative error of a step (Jorba and Zou, sect. 3.2)."""
     return math.ceil(1 - math.log(tolerance) / 2 - 1e-9)
 
 
@@ -31,6 +31,8 @@ class SeriesEquations(StepEquations):
     columns: tuple[int, ...]  # where the variables stand in the state
     velocities: dict[int, int]  # variables whose rates are part of the state, and where these stand
     counted: int  # so many variables, the first ones, decide how long steps are
+    follows: ca.Function | None = None  # of (x, t, k): what else is part of the state, and follows from the variables
+    following: tuple[int, ...] = ()  # where that stands
 
     @functools.cached_property
     def field(self) -> Field:
@@ -41,7 +43,8 @@ class SeriesEquations(StepEquations):
     def content(self) -> str:
         """All that decides about the code of a step."""
         places = f"{self.order} {self.columns} {self.velocities} {self.counted} {self.layout.sizes}"
-        return f"{places} {self.rates.serialize()}"
+        follows = "" if self.follows is None else f" {self.following} {self.follows.serialize()}"
+        return f"{places} {self.rates.serialize()}{follows}"
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -57,6 +60,8 @@ class SeriesEquations(StepEquations):
         if self.velocities:
             rates = self.rates(end[list(self.columns)], t + h, k)
             end[list(self.velocities.values())] = rates[list(self.velocities)]
+        if self.follows is not None:
+            end[list(self.following)] = self.follows(end[list(self.columns)], t + h, k)
         return FlatEquations.of(
             ca.SX.sym("x", 0),
             z,
@@ -67,17 +72,19 @@ class SeriesEquations(StepEquations):
             kinds=(),
             row_names=(),
             layout=self.layout,
-            inside=(theta, self._inside(z, series, theta * h)),
+            inside=(theta, self._inside(z, c, series, theta * h)),
         )
 
-    def _inside(self, z: Any, series: Any, time: Any) -> dict[str, Any]:
+    def _inside(self, z: Any, c: Any, series: Any, time: Any) -> dict[str, Any]:
         """The parts of the state at this time after the beginning of the step."""
         within = ca.SX(z)
         within[list(self.columns)] = _horner(series, time)
         if self.velocities:
             slopes = ca.horzcat(*(k * series[:, k] for k in range(1, self.order + 1)))
             within[list(self.velocities.values())] = _horner(slopes, time)[list(self.velocities)]
-        return {name: within[self.layout[name]] for name in ("q", "v", "p", "x") if name in self.layout}
+        if self.follows is not None:
+            within[list(self.following)] = self.follows(within[list(self.columns)], c[1] + time, c[2:])
+        return {name: within[self.layout[name]] for name in ("q", "v", "p", "x", "y") if name in self.layout}
 
 
 def _horner(series: Any, time: Any) -> Any:

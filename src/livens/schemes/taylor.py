@@ -8,8 +8,12 @@ from collections.abc import Collection
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from livens.errors import InputError, ModelError
+from livens.expressions.graph.elementary import all_smooth
+from livens.expressions.graph.linear import eliminated
+from livens.expressions.probe import Probe
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.maps import Phase, phase_of
 from livens.schemes.series import SeriesEquations, best_order
@@ -52,9 +56,9 @@ class Taylor(Scheme):
         if "elements" in model.forms and "phase space" not in model.forms:
             return ["a system without constraints, with a regular mass matrix and an energy quadratic in v"]
         found = super().missing(model)
-        if not found and "descriptor" in model.forms and not _explicit(model):
-            return ["equations from which all rates follow, without algebraic variables"]
-        if not found:
+        if not found and "descriptor" in model.forms and _explicit(model) is None:
+            return ["equations from which all rates follow, if need be by reducing their index"]
+        if not found and not all_smooth(_equations(model, self.order).rates):
             try:
                 _equations(model, self.order).field  # noqa: B018  # it is kept
             except ModelError as error:
@@ -82,10 +86,30 @@ class TaylorOfOrder(Taylor):
         return self
 
 
-def _explicit(model: Any) -> bool:
-    """Whether rates follow from the state, and linearly."""
-    d = model.descriptor
-    return bool(model.regular_flow) and not ca.depends_on(ca.jacobian(d.residual, d.xdot), d.xdot)
+@functools.lru_cache(maxsize=64)
+def _explicit(model: Any) -> tuple[Any, Any] | None:
+    """The rates of the states, and the algebraic variables, as far as they follow from the states by linear equations.
+
+    That is so without algebraic variables, and where these have index 1, as the multipliers of constraints on
+    accelerations have.
+    """
+    d, n = model.descriptor, len(model.coordinates)
+    unknown = _unknown(model)
+    matrix = ca.densify(ca.jacobian(d.residual, unknown))
+    if ca.depends_on(matrix, unknown) or (model.algebraic and ca.depends_on(d.residual, d.xdot[n:])):
+        return None
+    values = Probe([d.x, d.t, d.k], seed=1, given={2: model.parameter_vector()}).first(matrix)
+    if values is None or np.linalg.matrix_rank(values) < len(values):
+        return None
+    still = ca.substitute(d.residual, unknown, ca.SX.zeros(unknown.numel()))
+    solution = eliminated(matrix, -still, values)
+    return None if solution is None else (solution[:n], solution[n:] if model.algebraic else ca.SX(0, 1))
+
+
+def _unknown(model: Any) -> Any:
+    """Rates and algebraic variables."""
+    d, n = model.descriptor, len(model.coordinates)
+    return ca.vertcat(d.xdot[:n], d.x[n:]) if model.algebraic else d.xdot
 
 
 @functools.lru_cache(maxsize=64)
@@ -108,16 +132,29 @@ def _of_phase_space(model: Any, order: int) -> SeriesEquations:
 
 
 def _of_descriptor(model: Any, order: int) -> SeriesEquations:
-    d, layout = model.descriptor, model.layout
-    x, field = d.x, model.field
-    variables, rates, parts = [x], [field], ["x"]
+    d, layout, n = model.descriptor, model.layout, len(model.coordinates)
+    solved = _explicit(model)
+    assert solved is not None
+    field, algebraic = solved
+    variables, rates, parts = [d.x[:n]], [field], ["x"]
     if d.stored is not None:
         work = ca.vertcat(ca.SX(d.supplied), ca.SX(d.dissipated))
         variables.append(ca.SX.sym("work", 2))
-        rates.append(ca.substitute(work, d.xdot, field))
+        rates.append(ca.substitute(work, _unknown(model), ca.vertcat(field, algebraic)))
         parts += ["supplied_energy", "dissipated_energy"]
-    function = ca.Function("rates", [ca.vertcat(*variables), d.t, d.k], [ca.densify(ca.vertcat(*rates))])
-    return SeriesEquations(function, order, layout, _columns(layout, parts), {}, int(x.numel()))
+    inputs = [ca.vertcat(*variables), d.t, d.k]
+    function = ca.Function("rates", inputs, [ca.densify(ca.vertcat(*rates))])
+    follows = ca.Function("follows", inputs, [ca.densify(algebraic)]) if algebraic.numel() else None
+    return SeriesEquations(
+        function,
+        order,
+        layout,
+        _columns(layout, parts),
+        {},
+        n,
+        follows,
+        _columns(layout, ["y"]) if follows is not None else (),
+    )
 
 
 def _columns(layout: Any, parts: list[str]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import pytest
 DOCUMENTS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("name", ["ensembles.md", "gradients.md", "large.md"])
+@pytest.mark.parametrize("name", ["ensembles.md", "gradients.md", "large.md", "taylor.md"])
 def test_examples_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
@@ -18,6 +18,8 @@ def test_examples_run(name, tmp_path, monkeypatch):
         exec(compile(block, name, "exec"), names)
     if name == "ensembles.md":
         assert names["many"].q.shape == (40, 31, 2) and Path("pendulums.h5").exists()
+    elif name == "taylor.md":
+        assert len(names["run"].events) == 6
     elif name == "large.md":
         assert len(names["net"].groups) == 3 and names["few"].stored == ("t", "q") and Path("chain.h5").exists()
     else:

@@ -52,7 +52,17 @@ def implicit(scheme):
     return run, np.abs(run.x[:, 0] - np.exp(-run.t)).max(), np.abs(run.y[:, 0] - np.exp(-run.t)).max()
 
 
+def orbit(scheme):
+    """Three turns about the sun, of eccentricity 0.5."""
+    model = lv.FirstOrder("x y u v", rhs=lambda x: [x[2], x[3], *(-x[:2] / (x[:2] @ x[:2]) ** 1.5)])
+    exact = lv.problems.load("kepler", e=0.5).reference
+    x0 = np.concatenate([exact(0.0)["q"], exact(0.0)["v"]])
+    run = lv.simulate(model, x0=x0, scheme=scheme, t_end=20.0, control=lv.StepControl(tolerance=1e-8))
+    return run, np.abs(run.x[-1, :2] - exact(20.0)["q"]).max(), None
+
+
 CASES = {
+    ("Kepler's ellipse, three turns", "-"): (orbit, ["taylor", "gauss-3", "radau-iia-5"]),
     ("stiff, `x' = -1e6 (x - cos t) - sin t`", "-"): (stiff, ["radau-iia-3", "gauss-3", "lobatto-iiic-3"]),
     ("`a' = -y`, y implicit", "1"): (implicit, ["radau-iia-3", "gauss-3", "lobatto-iiic-3"]),
     ("pendulum, accelerations constrained", "1"): (functools.partial(swing, "index-1"), ["radau-iia-3", "gauss-3"]),

@@ -61,16 +61,16 @@ class _Step:
             members = [field.nodes[n].data[0] for n in self.writer.groups[g]]
             self._pieces += [(g, c, len(self.slots) + c * w) for c in range(chunks)]
             self.slots += members + [members[0]] * (w * chunks - len(members))
-        self._counted = [
-            g for g in self.writer.states if field.nodes[self.writer.groups[g][0]].data[0] < field.counted
-        ]
+        self._counted = [g for g in self.writer.states if field.nodes[self.writer.groups[g][0]].data[0] < field.counted]
 
     def coefficients(self, state: str, time: str) -> None:
         """All coefficients of a state that stands in memory."""
         writer, t = self.writer, self.text
         first: dict[int, list[str]] = {}
         for g, _, slot in self._pieces:
-            first.setdefault(g, []).append(t.raw(f"load {t.type(writer.widths[g][0])}, ptr {t.address(state, slot)}, align 8"))
+            first.setdefault(g, []).append(
+                t.raw(f"load {t.type(writer.widths[g][0])}, ptr {t.address(state, slot)}, align 8")
+            )
         for g, chunks in first.items():
             writer.remember(g, 0, chunks)
         rates = {writer.field.rate(i)[0] for i in range(len(writer.field.rates))}
@@ -265,14 +265,20 @@ def _loop_text(step: _Step) -> str:
         t.store(1, value, pointer, offset)
     t.lines += ["%more = add i64 %n, 1", "%time_at = getelementptr double, ptr %T, i64 %more"]
     t.lines += [f"store double {new}, ptr %time_at, align 8", "br label %loop"]
-    ending = f"end:\n%status = sitofp i64 {status} to double\n%status_at = getelementptr double, ptr %W, i64 {2 * slots + 2}"
+    ending = (
+        f"end:\n%status = sitofp i64 {status} to double\n%status_at = getelementptr double, ptr %W, i64 {2 * slots + 2}"
+    )
     body, declared = "\n".join(t.lines), "\n".join(sorted(t.declared))
     return (
-        f"{declared}\ndefine i64 @advance(ptr noalias %W, ptr noalias %K, ptr noalias %P, ptr noalias %Z, ptr noalias %T, "
-        f"ptr noalias %M, i64 %first, i64 %most) #0 {{\nentry:\n%S = alloca double, i64 {max(1, step.writer.room)}, "
-        f"align 64\nbr label %loop\nloop:\n%n = phi i64 [0, %entry], [%more, %take]\n{body}\n{ending}\n"
+        f"{declared}\ndefine i64 @advance({_pointers('WKPZTM')}, i64 %first, i64 %most) #0 {{\n"
+        f"entry:\n%S = alloca double, i64 {max(1, step.writer.room)}, align 64\nbr label %loop\n"
+        f"loop:\n%n = phi i64 [0, %entry], [%more, %take]\n{body}\n{ending}\n"
         f"store double %status, ptr %status_at, align 8\nret i64 %n\n}}\n{_ATTRIBUTES}"
     )
+
+
+def _pointers(names: str) -> str:
+    return ", ".join(f"ptr noalias %{name}" for name in names)
 
 
 def _coefficients_text(step: _Step) -> str:
@@ -289,9 +295,9 @@ def _coefficients_text(step: _Step) -> str:
     t.lines += ["%more = add i64 %n, 1", "%go = icmp slt i64 %more, %rows", "br i1 %go, label %loop, label %end"]
     body, declared = "\n".join(t.lines), "\n".join(sorted(t.declared))
     return (
-        f"{declared}\ndefine void @coefficients(ptr noalias %X, ptr noalias %K, ptr noalias %T, ptr noalias %C, "
-        f"i64 %rows) #0 {{\nentry:\n%S = alloca double, i64 {max(1, step.writer.room)}, align 64\nbr label %loop\nloop:\n"
-        f"%n = phi i64 [0, %entry], [%more, %{step.writer.block}]\n{body}\nend:\nret void\n}}\n{_ATTRIBUTES}"
+        f"{declared}\ndefine void @coefficients({_pointers('XKTC')}, i64 %rows) #0 {{\n"
+        f"entry:\n%S = alloca double, i64 {max(1, step.writer.room)}, align 64\nbr label %loop\n"
+        f"loop:\n%n = phi i64 [0, %entry], [%more, %{step.writer.block}]\n{body}\nend:\nret void\n}}\n{_ATTRIBUTES}"
     )
 
 

@@ -6,12 +6,14 @@ import ctypes
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
-from livens.engine.loop import Policy, count
+from livens.engine.kernels import simple_kernel
+from livens.engine.loop import Policy, count, tabulate
 from livens.engine.newton import FAILED, REACHED
 from livens.engine.series.kernels import Asked, SeriesCode, coefficient_code, exponent, step_code
-from livens.engine.steps import Carry, Cost, Steps, Trouble, finite
+from livens.engine.steps import Carry, Cost, Steps, Trouble, finite, step_constants
 from livens.schemes.series import SeriesEquations
 
 if TYPE_CHECKING:
@@ -30,6 +32,26 @@ class OwnSteps:
     smallest: float
 
 
+class Following:
+    """What follows from the variables of a state, at many states."""
+
+    def __init__(self, equations: SeriesEquations, follows: ca.Function) -> None:
+        z, c = ca.SX.sym("z", equations.layout.size), ca.SX.sym("c", 2 + follows.nnz_in(2))
+        value = follows(z[list(equations.columns)], c[1], c[2:])
+        self._code = simple_kernel(ca.Function("follows", [ca.SX.sym("x", 0), z, c], [value]), "follows", effort=1)
+        self._places = list(equations.following)
+
+    @classmethod
+    def of(cls, equations: SeriesEquations) -> Following | None:
+        return None if equations.follows is None else cls(equations, equations.follows)
+
+    def __call__(self, Z: np.ndarray, t: np.ndarray, k: np.ndarray) -> None:
+        """Write it into the states Z at times t."""
+        out, states = np.empty((len(Z), len(self._places))), np.ascontiguousarray(Z)
+        tabulate(self._code.address, states, states, step_constants(0.0, 0.0, k), np.ascontiguousarray(t), out)
+        Z[:, self._places] = out
+
+
 class SeriesStepper:
     """Takes steps of its own size, or of a given one."""
 
@@ -42,7 +64,9 @@ class SeriesStepper:
         self._call = ctypes.CFUNCTYPE(_WHOLE, *[_POINTER] * 6, _WHOLE, _WHOLE)(self._code.code.address)
         self._constants = self._code.numbers(k)
         self._columns = np.array(equations.columns)[self._code.slots]
-        moving = {*equations.columns, *equations.velocities.values()}
+        self._follow = compiled.once("follows", lambda: Following.of(equations))
+        self._k = k
+        moving = {*equations.columns, *equations.velocities.values(), *equations.following}
         self._still = [i for i in range(equations.layout.size) if i not in moving]
         self._room: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
@@ -83,6 +107,8 @@ class SeriesStepper:
             sizes = np.diff(times)
         else:
             count(times, sizes, policy.origin, policy.first, policy.h)
+        if self._follow is not None:
+            self._follow(Z[1 : taken + 1], times[1:], self._k)
         memory = M[taken - 1].copy() if taken else carry.memory
         after = replace(carry, t=float(times[taken]), z=Z[taken].copy(), memory=memory)
         trouble = None
@@ -124,6 +150,7 @@ class Between:
         assert isinstance(equations, SeriesEquations)
         self._equations = equations
         self._code: SeriesCode = compiled.once("coefficients", lambda: coefficient_code(equations))
+        self._follow = compiled.once("follows", lambda: Following.of(equations))
         self._call = ctypes.CFUNCTYPE(None, *[_POINTER] * 4, _WHOLE)(self._code.code.address)
 
     def coefficients(self, Z: np.ndarray, t: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -136,8 +163,8 @@ class Between:
             self._call(*(a.ctypes.data for a in (X, constants, times, C)), len(X))
         return C[:, :, self._code.place]
 
-    def evaluated(self, Z: np.ndarray, C: np.ndarray, after: np.ndarray) -> np.ndarray:
-        """States so long after Z, with the coefficients C there, one of each for every state."""
+    def evaluated(self, Z: np.ndarray, C: np.ndarray, t: np.ndarray, after: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """States so long after Z at times t, with the coefficients C there, one of each for every state."""
         e, out, time = self._equations, Z.copy(), after[:, None]
         value, slope = np.zeros((len(Z), C.shape[2])), np.zeros((len(Z), C.shape[2]))
         for order in reversed(range(e.order + 1)):
@@ -146,4 +173,6 @@ class Between:
         out[:, list(e.columns)] = value
         if e.velocities:
             out[:, list(e.velocities.values())] = slope[:, list(e.velocities)]
+        if self._follow is not None:
+            self._follow(out, t + after, k)
         return out

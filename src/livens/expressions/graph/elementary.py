@@ -1,7 +1,8 @@
 """Equations of motion as elementary operations whose Taylor coefficients follow from those of their operands.
 
-Values are linear forms, so that d, -d and 2 d are one node; powers of one base are merged, so that the chain of roots and
-quotients that derivatives consist of becomes one power; sums of products that nobody else needs become one running sum.
+Values are linear forms, so that d, -d and 2 d are one node; powers of one base are merged, so that the chain of roots
+and quotients that derivatives consist of becomes one power; sums of products that nobody else needs become one running
+sum.
 """
 
 from __future__ import annotations
@@ -246,6 +247,11 @@ class Field(NamedTuple):
         return self.known[Node(PARTNERS[node.op], node.arguments)]
 
 
+def all_smooth(function: ca.Function) -> bool:
+    """Whether no operation of a graph is among those without a series; if one is, parameters alone may be behind it."""
+    return not {NAMES[function.instruction_id(i)] for i in range(function.n_instructions())} & NOT_SMOOTH.keys()
+
+
 def decompose(function: ca.Function, counted: int | None = None) -> Field:
     """The elementary operations of rates ``f(x, t, k)``; all variables count unless it is said how many.
 
@@ -337,4 +343,3 @@ def _fused(graph: Elementary, rates: list[int], k: Any, counted: int) -> Field:
         elif n in alive and n not in inside:
             where[n] = new.node(node.op, tuple(where[a] for a in node.arguments), node.data)
     return Field(tuple(new.nodes), tuple(where[n] for n in rates), new.known, k, counted)
-

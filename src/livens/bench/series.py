@@ -1,0 +1,154 @@
+"""Motions without constraints, to eleven digits: Taylor series beside SciPy's DOP853, CVODES and heyoka."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import time
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from livens.bench.case import Say
+from livens.bench.ours import Best
+from livens.bench.report import Goal, Line, Report
+from livens.problems import load
+from livens.run.prepare import prepare
+from livens.schemes.series import SeriesEquations
+from livens.schemes.taylor import Taylor
+
+#: Problems, how long they run, and by how much the positions of a code may be wrong at the end, relative to their size.
+_PROBLEMS = {
+    "kepler": (20.3 * 2 * np.pi, 1e-8),
+    "nonlinear-pendulum": (100.0, 1e-9),
+    "pleiades": (3.0, 1e-6),
+    "outer-solar-system": (1e5, 1e-8),
+}
+_RTOL, _REPEATS = 1e-12, 3
+#: A code: from rates, their start and the end to the state there.
+Code = Callable[[], np.ndarray]
+
+
+class Series:
+    """Wall time of whole runs, ours with every step stored and watched; the fastest of all rounds."""
+
+    name = "Taylor series"
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, str], Best] = {}
+        self._trouble: dict[str, str] = {}
+
+    def play(self, first: bool, say: Say) -> None:
+        for name, (t_end, allowed) in _PROBLEMS.items():
+            say(name)
+            codes = self._codes(name, t_end)
+            exact = codes["livens"]()
+            scale = np.abs(exact).max()
+            for _ in range(_REPEATS):
+                for code, run in codes.items():
+                    begun = time.perf_counter()
+                    end = run()
+                    seconds = time.perf_counter() - begun
+                    error = float(np.abs(end - exact).max() / scale)
+                    if error > allowed:
+                        self._trouble[f"{code}, {name}"] = f"its error is {error:.0e}, more than {allowed:.0e}"
+                    else:
+                        self._times.setdefault((name, code), Best()).add(1e3 * seconds)
+
+    @functools.cached_property
+    def _known(self) -> dict[str, dict[str, Code]]:
+        return {}
+
+    def _codes(self, name: str, t_end: float) -> dict[str, Code]:
+        """All codes that are there, compiled; kept from round to round."""
+        if name not in self._known:
+            problem, scheme = load(name), Taylor()
+            step = prepare(problem.system, scheme)
+            equations = scheme.equations(problem.system)
+            k = problem.system.parameter_vector()
+            given = problem.system.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
+            x0 = np.concatenate([given["q"], given["p"]])
+            codes: dict[str, Code] = {
+                "livens": lambda: step.run(problem.q0, problem.v0, t_end=t_end, progress=False).q[-1],
+                "SciPy DOP853": functools.partial(_dop853, equations, k, x0, t_end),
+                "SUNDIALS CVODES": functools.partial(_cvodes, _integrator(equations, k, t_end), x0),
+            }
+            if importlib.util.find_spec("heyoka") is None:
+                self._trouble["heyoka"] = "not installed"
+            else:
+                codes["heyoka"] = _heyoka(equations, k, x0, t_end)
+            self._known[name] = codes
+        return self._known[name]
+
+    def tell(self, report: Report) -> None:
+        report.skipped |= self._trouble
+        for (name, code), theirs in self._times.items():
+            if code == "livens":
+                report.lines.append(Line(f"{name}, taylor", theirs.value, "ms"))
+                continue
+            ours = self._times[name, "livens"].value
+            report.lines.append(Line(f"{name}, taylor", ours, "ms", Goal(">=", 1), code, theirs.value))
+
+
+def _dop853(equations: SeriesEquations, k: np.ndarray, x0: np.ndarray, t_end: float) -> np.ndarray:
+    rates = equations.rates
+    buffer, call = rates.buffer()
+    x, t, out = x0.copy(), np.zeros(1), np.empty(len(x0))
+    for i, array in enumerate((x, t, np.ascontiguousarray(k))):
+        buffer.set_arg(i, memoryview(array))
+    buffer.set_res(0, memoryview(out))
+
+    def rate(time_now: float, y: np.ndarray) -> np.ndarray:
+        x[:], t[0] = y, time_now
+        call()
+        return out.copy()
+
+    found = solve_ivp(rate, (0.0, t_end), x0, method="DOP853", rtol=_RTOL, atol=1e-14 * np.abs(x0).max())
+    end: np.ndarray = found.y[: len(x0) // 2, -1]
+    return end
+
+
+def _integrator(equations: SeriesEquations, k: np.ndarray, t_end: float) -> ca.Function:
+    x, t = ca.SX.sym("x", equations.rates.nnz_in(0)), ca.SX.sym("t")
+    problem = {"x": x, "t": t, "ode": equations.rates(x, t, k)}
+    options = {"reltol": _RTOL, "abstol": 1e-14, "max_num_steps": 10_000_000}
+    return ca.integrator("cvodes", "cvodes", problem, 0.0, t_end, options)
+
+
+def _cvodes(integrator: ca.Function, x0: np.ndarray) -> np.ndarray:
+    return np.array(integrator(x0=x0)["xf"]).ravel()[: len(x0) // 2]
+
+
+def _heyoka(equations: SeriesEquations, k: np.ndarray, x0: np.ndarray, t_end: float) -> Code:
+    """The same rates, written with its own functions."""
+    import heyoka as hy
+
+    from livens.expressions.graph.walk import walk
+
+    names = hy.make_vars(*(f"x{i}" for i in range(len(x0))))
+    functions = {"SQRT": hy.sqrt, "SIN": hy.sin, "COS": hy.cos, "EXP": hy.exp, "LOG": hy.log}
+
+    def apply(name: str, a: Any, b: Any = None) -> Any:
+        if name in functions:
+            return functions[name](a)
+        if name in ("POW", "CONSTPOW"):
+            return a**b
+        one = {"NEG": lambda: -a, "SQ": lambda: a * a, "TWICE": lambda: 2.0 * a, "INV": lambda: 1.0 / a}
+        two = {"ADD": lambda: a + b, "SUB": lambda: a - b, "MUL": lambda: a * b, "DIV": lambda: a / b}
+        value: Any = ({"ASSIGN": lambda: a} | one | two)[name]()
+        return value
+
+    inputs = [list(names), [hy.time], [hy.expression(float(value)) for value in k]]
+    (rates,) = walk(equations.rates, inputs, lambda c: hy.expression(float(c)), apply)
+    integrator = hy.taylor_adaptive(list(zip(names, rates, strict=True)), x0)
+
+    def run() -> np.ndarray:
+        integrator.time = 0.0
+        integrator.state[:] = x0
+        integrator.propagate_until(t_end)
+        return np.array(integrator.state[: len(x0) // 2])
+
+    return run

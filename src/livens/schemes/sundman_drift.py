@@ -1,0 +1,47 @@
+"""Splitting in a fictive time, drift first: for a scaling by the potential, the logarithmic Hamiltonian."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.schemes.recipes.adaptive import AdaptiveMap
+from livens.schemes.recipes.maps import Phase, Step
+from livens.schemes.sundman import Sundman
+
+
+class SundmanDrift(Sundman):
+    """As `sundman`, with the drift in two halves and the kick between them::
+
+        q += eps/2 S(p) T'(p), t += eps/2 S(p);   p -= eps U(q) V'(q);   q += eps/2 S(p) T'(p), t += eps/2 S(p)
+
+    with ``S(p) = g(T, H0 - T)`` and ``U(q) = g(H0 - V, V)``. For ``g = -1/V``, that is ``scaling.potential(1)``, this
+    is the splitting of the logarithmic Hamiltonian ``log(T - H0) - log(-V)``, whose steps stay on Kepler's ellipses
+    exactly, however long they are; only time is of second order. With the kick first that is not so.
+    """
+
+    name = "sundman-drift"
+    aliases = ("logarithmic-hamiltonian",)
+    summary = "drift, kick, drift in a fictive time: explicit, symplectic"
+    source = "S003 paper III, 2.1; Mikkola and Tanikawa 1999; Preto and Tremaine 1999"
+
+    def add(self, model: Hamiltonian) -> dict[str, int]:
+        return AdaptiveMap.add(self, model)
+
+    def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+        return AdaptiveMap.memory(self, model, values, k, t, h)
+
+    def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
+        H0 = old.start_energy
+
+        def drift(q: Any, p: Any) -> tuple[Any, Any]:
+            T = phase.T(p)
+            S = self._energies(phase)(T, H0 - T, phase.k)
+            return q + h / 2 * S * phase.T_p(p), h / 2 * S
+
+        q_m, before = drift(old.q, old.p)
+        p = old.p + h * self._force(phase, q_m, H0)
+        q, after = drift(q_m, p)
+        time = h * self._U(phase, q_m, H0) if self._of_T_alone(phase) else before + after
+        return Step({"q": q, "p": p, "t": old.t + time})
