@@ -112,9 +112,9 @@ def test_a_scenario_says_tier_and_threads():
     ids=["folded", "straight", "hanging", "tree"],
 )
 def test_ten_thousand_bodies_for_a_thousand_steps(options):
-    """Energy to the last digits, constraints at round-off of the coordinates."""
+    """Energy to the last digits, constraints at round-off: that of the coordinates, where these are large."""
     problem = lv.problems.load("chain", N=10_000, **options)
     result = run(problem, 1000, every=1000, store="q")
     assert result.summary.max_energy_drift < 1e-14
-    assert result.summary.max_constraint < 1e-12
+    assert result.summary.max_constraint < max(1e-12, 2.0**-52 * np.abs(result.q).max())
     assert result.statistics.reference_steps == 0

@@ -27,6 +27,7 @@ from terminal import livens
         (["run", "simple-pendulum", "--set", "length=2"], "has no option 'length'"),
         (["run", "simple-pendulum", "--set", "l=nan"], "option 'l' must be a finite number"),
         (["run", "simple-pendulum", "--tier", "fast"], "unknown tier 'fast'"),
+        (["run", "simple-pendulum", "--threads", "0"], "threads must be a whole number"),
         (["run", "simple-pendulum", "--out", "no/where.h5"], "does not exist"),
         (["run", "text.h5", "--resume"], "not a result file of livens"),
         (["run", "absent.h5", "--resume"], "there is no file"),

@@ -183,7 +183,7 @@ def test_events_have_to_be_given_again(tmp_path):
 def test_what_resume_cannot_change_on_the_command_line(tmp_path):
     path, call = tmp_path / "run.h5", CliRunner().invoke
     lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.01, out=path)
-    for option in (["--every", "2"], ["--compress"], ["--tier", "reference"], ["--force"]):
+    for option in (["--every", "2"], ["--compress"], ["--tier", "reference"], ["--threads", "2"], ["--force"]):
         answer = call(app, ["run", str(path), "--resume", "--t-end", "0.02", *option])
         assert isinstance(answer.exception, lv.InputError) and option[0] in str(answer.exception)
 

@@ -44,6 +44,7 @@ OPTIONS = {
     "--store": ("q", "q,v", "", ",", "q,,v", "nothing", "t,t"),
     "--out": ("new.h5", "run.h5", "no/where.h5", ".", "/dev/null", "text.h5", "a\x00b", "n" * 300, ""),
     "--tier": ("fused", "reference", "fast", ""),
+    "--threads": ("1", "2", "0", "-3", "many", ""),
     "--tolerance": ("1e-6", "0", "-1", "nan", "x"),
     "--smallest": ("1e-4", "0", "-1", "x"),
     "--largest": ("0.1", "0", "1e-9", "x"),

@@ -128,7 +128,7 @@ def _pointer(typingctx: Any, address: Any) -> Any:
 @jit
 def numbers_at(address: int, size: int) -> np.ndarray:
     """The array of numbers at an address."""
-    return nb.carray(_pointer(address), (size,), np.float64)  # type: ignore[no-any-return]
+    return nb.carray(_pointer(address), (size,), np.float64)
 
 
 @jit
