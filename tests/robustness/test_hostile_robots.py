@@ -97,7 +97,7 @@ def test_absurd_sizes(tmp_path):
     for other in (tmp_path, tmp_path / "lost.urdf", Path("/dev/zero")):
         with pytest.raises(lv.InputError, match="is not there"):
             lv.Multibody.from_urdf(other)
-    with pytest.raises(lv.InputError, match="Multibody.from_urdf has no argument 'pth'; did you mean 'path'"):
+    with pytest.raises(lv.InputError, match=r"from_urdf has no argument 'pth'; did you mean 'path'"):
         lv.Multibody.from_urdf(pth="robot.urdf")
     for nothing in (None, 3, "", b"robot.urdf"):
         with pytest.raises(lv.InputError, match="path must be"):
