@@ -100,6 +100,8 @@ def answer_with_words(namespace: dict[str, Any], names: Iterable[str]) -> None:
                 public = inner == "__init__" or not inner.startswith("_")
                 if public and isinstance(method, FunctionType) and not hasattr(method, "__wrapped__"):
                     setattr(value, inner, with_words(method, name if inner == "__init__" else f"{name}.{inner}"))
+                elif public and isinstance(method, classmethod) and not hasattr(method.__func__, "__wrapped__"):
+                    setattr(value, inner, classmethod(with_words(method.__func__, f"{name}.{inner}")))
 
 
 #: What Python says where it is given something of another kind than it can use.

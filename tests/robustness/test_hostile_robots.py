@@ -84,7 +84,7 @@ def test_files_that_are_no_robots(tmp_path, text, words):
         lv.Multibody.from_urdf(path)
 
 
-def test_absurd_sizes(tmp_path, monkeypatch):
+def test_absurd_sizes(tmp_path):
     """Too many elements, and files that are too large, or no files."""
     path = tmp_path / "robot.urdf"
     path.write_text("<robot>" + "<link/>" * 200_001 + "</robot>", encoding="utf-8")
@@ -97,6 +97,8 @@ def test_absurd_sizes(tmp_path, monkeypatch):
     for other in (tmp_path, tmp_path / "lost.urdf", Path("/dev/zero")):
         with pytest.raises(lv.InputError, match="is not there"):
             lv.Multibody.from_urdf(other)
+    with pytest.raises(lv.InputError, match=r"from_urdf has no argument 'pth'; did you mean 'path'"):
+        lv.Multibody.from_urdf(pth="robot.urdf")
     for nothing in (None, 3, "", b"robot.urdf"):
         with pytest.raises(lv.InputError, match="path must be"):
             lv.Multibody.from_mjcf(nothing)
