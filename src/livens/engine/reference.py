@@ -21,6 +21,7 @@ _MOST_ITERATIONS = 50
 _LARGEST_DENSE = 500
 #: Directions in which the Jacobian is smaller than this part of its largest are left alone by them.
 _RANK = 1e-13
+_SINGULAR = "the Jacobian is singular"
 #: Rounding in these directions stays in the residual: so many times its bound is accepted.
 _NEARLY = 256.0
 #: A correction that does not help is halved at most this often.
@@ -71,13 +72,13 @@ class ReferenceSolver:
     ) -> tuple[np.ndarray, int, Trouble | None, np.ndarray, np.ndarray]:
         """One step: (unknowns, corrections, trouble or None, last correction, scales).
 
-        Where equations depend on others, or nearly so, as in singular positions of mechanisms, factors say nothing:
-        then corrections of least norm are tried.
+        Where equations nearly depend on others, as close to singular positions of mechanisms, factors are mostly
+        rounding: then corrections of least norm are tried. What is not determined at all stays an error.
         """
         if not guess.size:
             return guess, 0, None, guess, guess
         found = self._attempt(guess, z, c, self._solved)
-        if found[2] is None or guess.size > _LARGEST_DENSE:
+        if found[2] is None or guess.size > _LARGEST_DENSE or found[2].reason.startswith(_SINGULAR):
             return found
         again = self._attempt(guess, z, c, _least, _NEARLY)
         return found if again[2] is not None else again
@@ -95,7 +96,7 @@ class ReferenceSolver:
             try:
                 dx = self._correction(x, z, c, solved)
             except RuntimeError:
-                reason = "the Jacobian is singular"
+                reason = _SINGULAR
                 break
             if not np.all(np.isfinite(dx)):
                 reason = "the equations are not finite there"

@@ -12,7 +12,6 @@ import casadi as ca
 
 from livens import math as m
 from livens.errors import InputError, ModelError
-from livens.expressions.numbers import array
 from livens.expressions.parameters import Namespace, Parameters
 from livens.expressions.probe import Probe
 from livens.expressions.pure import pure_key
@@ -100,7 +99,7 @@ class Element:
         constants: Mapping[str, Any] | None = None,
     ) -> None:
         self.coordinates = tuple(coordinates)
-        self.constants = {name: array(f"constant '{name}'", value) for name, value in (constants or {}).items()}
+        self.constants = Parameters(constants).values
         try:
             self.quaternions = tuple(tuple(four) for four in quaternions)
             self.frames = tuple(tuple(tuple(part) for part in frame) for frame in frames)

@@ -162,3 +162,20 @@ def test_observables_see_the_changed_values():
     run = lv.simulate(chain(), parameters=CHANGES, **started())
     energy = 0.5 * 3.0 * (run.v[:, :2] ** 2).sum(axis=1) + 0.5 * 2.0 * (run.v[:, 2:] ** 2).sum(axis=1)
     assert run.observe("kinetic_energy") == pytest.approx(energy, rel=1e-14)
+
+
+def test_constants_belong_to_the_type():
+    """They are found in k as parameters are, but no run can change them, and other constants are another model."""
+
+    def spring(q, k):
+        return k.c * q[0] ** 2 / 2
+
+    def system(c):
+        pull = lv.Element(["x"], kinetic=lambda v: v[0] ** 2 / 2, potential=spring, constants=dict(c=c), name="spring")
+        return lv.System("x", elements=[pull])
+
+    ends = [lv.simulate(system(c), [1.0], [0.0], h=1e-3, t_end=1.0).q[-1, 0] for c in (1.0, 4.0)]
+    assert ends == pytest.approx(np.cos([1.0, 2.0]), abs=1e-5)
+    assert system(1.0).parameters == {}
+    with pytest.raises(lv.InputError, match="must map names to values"):
+        lv.Element(["x"], constants=3)
