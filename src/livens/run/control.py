@@ -117,8 +117,6 @@ class StepControl:
         if scheme.own_steps:
             if not self.estimates:
                 raise InputError(f"scheme '{scheme.name}' chooses its steps by a tolerance; give the control one")
-            if tier == "reference":
-                raise InputError(f"scheme '{scheme.name}' chooses its steps in the fused tier only: give h, or no tier")
             return
         if self.estimates and not scheme.estimate_order:
             raise InputError(f"scheme '{scheme.name}' does not estimate its error; leave tolerance out of the control")
