@@ -288,6 +288,8 @@ def test_what_it_cannot_do_it_says():
         lv.simulate(model, x0=[1.0], scheme="taylor", t_end=1.0)
     with pytest.raises(lv.errors.InputError, match="between 2 and 60"):
         lv.schemes.get("taylor:1")
+    with pytest.raises(lv.errors.InputError, match="step-size control needs the fused tier"):
+        lv.simulate(KEPLER, scheme="taylor", t_end=1.0, tier="reference")
     with pytest.raises(lv.errors.InputError, match="by a tolerance"):
         lv.simulate(KEPLER, scheme="taylor", t_end=1.0, control=lv.StepControl())
     with pytest.raises(lv.errors.IntegrationError, match=r"does not converge.*The motion may end there") as stopped:

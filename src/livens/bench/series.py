@@ -95,11 +95,13 @@ class Series:
 
 def _dop853(equations: SeriesEquations, k: np.ndarray, x0: np.ndarray, t_end: float) -> np.ndarray:
     rates = equations.rates
-    buffer, call = rates.buffer()
+    made: Any = rates.buffer()
+    buffer, call = made
     x, t, out = x0.copy(), np.zeros(1), np.empty(len(x0))
-    for i, array in enumerate((x, t, np.ascontiguousarray(k))):
+    inputs: list[Any] = [x, t, np.ascontiguousarray(k)]
+    for i, array in enumerate(inputs):
         buffer.set_arg(i, memoryview(array))
-    buffer.set_res(0, memoryview(out))
+    buffer.set_res(0, memoryview(out.data))
 
     def rate(time_now: float, y: np.ndarray) -> np.ndarray:
         x[:], t[0] = y, time_now

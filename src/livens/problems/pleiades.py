@@ -26,5 +26,5 @@ def pleiades() -> Problem:
     """Masses 1 to 7 and G = 1; the closest encounters are at t = 1.23 and 1.68."""
     names = [f"{axis}{i + 1}" for i in range(7) for axis in "xy"]
     system = attracting(names, range(1, 8), 1.0, _look)
-    start = (np.array(values, dtype=float).ravel() for values in (_POSITIONS, _VELOCITIES))
-    return Problem("pleiades", system, *start, "taylor", 1e-3, 3.0)
+    q0, v0 = np.array(_POSITIONS, dtype=float).ravel(), np.array(_VELOCITIES, dtype=float).ravel()
+    return Problem("pleiades", system, q0, v0, "taylor", 1e-3, 3.0)

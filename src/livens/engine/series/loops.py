@@ -98,6 +98,7 @@ class LoopedRecurrences(Recurrences):
         def read(h: int, j: int, second: bool = False) -> str:
             return t.load(w, here, self.kept_at(h, j, second=second))
 
+        out: str | None
         if power:
             out = self._power_in_loop(g, sources[0], float(node.data[0]), k, here, read)
         else:

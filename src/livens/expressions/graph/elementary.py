@@ -276,16 +276,16 @@ def decompose(function: ca.Function, counted: int | None = None) -> Field:
             else:
                 work[o[0]] = {ONE: graph.constants.parameter(i[1], k[i[1]])}
         elif code == ca.OP_CONST:
-            c = function.instruction_constant(step)
-            work[o[0]] = {ONE: c} if c else {}
+            number: Factor = function.instruction_constant(step)
+            work[o[0]] = {ONE: number} if number else {}
         elif code == ca.OP_OUTPUT:
             outputs[o[1]] = work[i[0]]
         else:
             name = NAMES[code]
             value = graph.apply(name, *(work[j] for j in (i[:2] if name in BINARY else i[:1])))
             if uses[step] > 1 and len(value) > 2:  # a long sum that is used again is a node of its own
-                c, n = graph.scaled_node(value)
-                value = {n: c}
+                factor, n = graph.scaled_node(value)
+                value = {n: factor}
             work[o[0]] = value
     rates = [graph.rate(outputs.get(i, {})) for i in range(function.nnz_in(0))]
     return _fused(graph, rates, k, function.nnz_in(0) if counted is None else counted)

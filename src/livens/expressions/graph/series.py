@@ -45,6 +45,10 @@ def _sum(first: int, last: int, term: Callable[[int], Any]) -> Any:
     return total
 
 
+def _product(a: Coefficients, b: Coefficients, k: int) -> Any:
+    return _sum(0, k + 1, lambda j: a[j] * b[k - j])
+
+
 def _coefficient(node: Node, k: int, operands: Sequence[Coefficients], own: Coefficients, partner: Coefficients) -> Any:
     """Coefficient k of an operation, from those of its operands and its own earlier ones; see `Node`."""
     op, data = node.op, node.data
@@ -53,7 +57,7 @@ def _coefficient(node: Node, k: int, operands: Sequence[Coefficients], own: Coef
         return total + expression(data[1]) if k == 0 else total
     if op in ("mul", "dot"):
         pairs = list(zip(operands[::2], operands[1::2], strict=True))
-        return sum((_sum(0, k + 1, lambda j, a=a, b=b: a[j] * b[k - j]) for a, b in pairs), ca.SX(0))
+        return sum((_product(a, b, k) for a, b in pairs), ca.SX(0))
     a = operands[0]
     if k == 0:
         return _first(node, [operand[0] for operand in operands])
