@@ -259,7 +259,7 @@ def decompose(function: ca.Function, counted: int | None = None) -> Field:
     """
     graph, uses = Elementary(), _uses(function)
     k = ca.SX.sym("k", function.nnz_in(2))
-    variables = [{graph.node("var", (), (i,)): 1.0} for i in range(function.nnz_in(0))]
+    variables: list[Form] = [{graph.node("var", (), (i,)): 1.0} for i in range(function.nnz_in(0))]
     work: dict[int, Form] = {}
     outputs: dict[int, Form] = {}
     for step in range(function.n_instructions()):
