@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,6 +126,12 @@ class Element:
         if "kinetic" in self.functions and "mass" in self.functions:
             raise ModelError("give either kinetic or mass, not both: mass M stands for the kinetic energy v.M v/2")
 
+    @property
+    def kind(self) -> Hashable:
+        """What elements of one type have in common beside their functions: sizes, and the values of constants."""
+        fixed = tuple((name, value.shape, value.tobytes()) for name, value in self.constants.items())
+        return len(self.coordinates), self.parameters.shapes, self.quaternions, fixed
+
     def more(self) -> Any:
         """What schemes may know of the element beside its energies, constraints and forces, for the model's digest."""
         return None
@@ -223,8 +229,7 @@ def read_type(element: Element, shared: Parameters) -> ElementModel:
     if key is None:
         read = _read(element, shared)
         return _types.setdefault(read.digest, read)
-    fixed = tuple((name, value.shape, value.tobytes()) for name, value in element.constants.items())
-    key = key, len(element.coordinates), element.parameters.shapes, element.quaternions, shared.shapes, fixed
+    key = key, element.kind, shared.shapes
     known = _pure_types.get(key)
     if known is None:
         read = _read(element, shared)

@@ -156,7 +156,7 @@ class System(Model):
         read: dict[Any, ElementModel] = {}
         found = []
         for e in self.elements:
-            key = tuple(e.functions.items()), len(e.coordinates), e.parameters.shapes, e.quaternions
+            key = tuple(e.functions.items()), e.kind
             if key not in read:
                 read[key] = read_type(e, self.shared)
             found.append(read[key])

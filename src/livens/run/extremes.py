@@ -192,16 +192,16 @@ def _summary(energy: str, momenta: tuple[str, ...], start: float, trusted: float
 
 def summary_of(energy: str, momenta: Sequence[str], scale: float, largest: np.ndarray) -> Summary:
     """What the largest deviations say, as `fold` left them; energies are relative to `scale`."""
-    drift, increment, _, constraint, velocity = largest[:5]
+    # as numbers of Python, which make no noise where the motion has exploded and infinity is divided by infinity
+    drift, increment, _, constraint, velocity, *others = largest.tolist()
     drifts = {
-        name: float(moved / (size or 1.0))
-        for name, moved, size in zip(momenta, largest[5::2], largest[6::2], strict=True)
+        name: moved / (size or 1.0) for name, moved, size in zip(momenta, others[::2], others[1::2], strict=True)
     }
     return Summary(
         energy=energy,
-        max_energy_drift=float(drift / scale),
-        max_energy_increment=float(increment / scale),
-        max_constraint=float(constraint),
-        max_velocity_constraint=float(velocity),
+        max_energy_drift=drift / scale,
+        max_energy_increment=increment / scale,
+        max_constraint=constraint,
+        max_velocity_constraint=velocity,
         momentum_drift=drifts,
     )

@@ -179,3 +179,21 @@ def test_constants_belong_to_the_type():
     assert system(1.0).parameters == {}
     with pytest.raises(lv.InputError, match="must map names to values"):
         lv.Element(["x"], constants=3)
+
+
+def test_elements_of_one_system_with_other_constants_are_of_another_type():
+    def spring(q, k):
+        return k.c * q[0] ** 2 / 2
+
+    springs = [
+        lv.Element([name], kinetic=kinetic, potential=spring, constants=dict(c=c), name=f"spring {name}")
+        for name, c in (("x", 1.0), ("y", 4.0), ("z", 1.0))
+    ]
+    system = lv.System("x y z", elements=springs)
+    assert system.models[0] is system.models[2] is not system.models[1]
+    end = lv.simulate(system, [1.0] * 3, [0.0] * 3, h=1e-3, t_end=1.0).q[-1]
+    assert end == pytest.approx(np.cos([1.0, 2.0, 1.0]), abs=1e-5)
+
+
+def kinetic(v):
+    return v[0] ** 2 / 2

@@ -43,8 +43,7 @@ def lines(block):
     "name",
     [
         "multibody",
-        # the steered arm of six axes starts with a jump of its targets, and explodes within a second
-        pytest.param("mechanism-tutorial", marks=pytest.mark.xfail(raises=lv.IntegrationError, strict=True)),
+        "mechanism-tutorial",
         "mechanism-joints",
         "mechanism-forces",
     ],
