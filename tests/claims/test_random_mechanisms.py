@@ -160,10 +160,14 @@ def test_forces_of_redundant_joints_have_the_least_norm():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [False, True])
-def test_a_million_steps(level):
-    """The loop of bars stays closed, its energy stays."""
-    mb = bars(0.0)
+@pytest.mark.parametrize(("level", "angle"), [(False, 0.0), (True, 180.0)])
+def test_a_million_steps(level, angle):
+    """The loop of bars stays closed, its energy stays.
+
+    With `lie-em` it turns over and over, through its singular positions; with `lie-ggl`, whose equations for velocities
+    may have no solution close to these (it says so), it swings below them.
+    """
+    mb = bars(angle * lv.deg)
     run = mb.simulate(t_end=1000.0, h=1e-3, every=1000, velocity_level=level)
     assert run.summary.max_energy_drift < 1e-11 and run.summary.max_constraint < 5e-15
     if level:

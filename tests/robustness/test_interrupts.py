@@ -114,7 +114,7 @@ MOMENTS = [
     "livens.errors",
     "casadi",
     "numba",
-    "h5py",
+    "llvmlite",
     "livens.run.plan",
 ]
 

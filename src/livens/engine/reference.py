@@ -17,13 +17,6 @@ from livens.schemes.step import FlatEquations
 
 #: Newton's method gives up after this many corrections.
 _MOST_ITERATIONS = 50
-#: Corrections of least norm are found for at most this many unknowns.
-_LARGEST_DENSE = 500
-#: Directions in which the Jacobian is smaller than this part of its largest are left alone by them.
-_RANK = 1e-13
-_SINGULAR = "the Jacobian is singular"
-#: Rounding in these directions stays in the residual: so many times its bound is accepted.
-_NEARLY = 256.0
 #: A correction that does not help is halved at most this often.
 _MOST_HALVINGS = 8
 
@@ -70,33 +63,18 @@ class ReferenceSolver:
     def solve(
         self, guess: np.ndarray, z: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, int, Trouble | None, np.ndarray, np.ndarray]:
-        """One step: (unknowns, corrections, trouble or None, last correction, scales).
-
-        Where equations nearly depend on others, as close to singular positions of mechanisms, factors are mostly
-        rounding: then corrections of least norm are tried. What is not determined at all stays an error.
-        """
+        """One step: (unknowns, corrections, trouble or None, last correction, scales)."""
         if not guess.size:
             return guess, 0, None, guess, guess
-        found = self._attempt(guess, z, c, self._solved)
-        if found[2] is None or guess.size > _LARGEST_DENSE or found[2].reason.startswith(_SINGULAR):
-            return found
-        again = self._attempt(guess, z, c, _least, _NEARLY)
-        return found if again[2] is not None else again
-
-    def _attempt(
-        self, guess: np.ndarray, z: np.ndarray, c: np.ndarray, solved: Callable[..., np.ndarray], nearly: float = 0.0
-    ) -> tuple[np.ndarray, int, Trouble | None, np.ndarray, np.ndarray]:
-        """Newton's method with this way to solve linear equations; where nothing is gained any more, `nearly` as many
-        round-off bounds are enough."""
         x, last, before, dx = guess.copy(), np.inf, np.inf, np.zeros(guess.size)
         reason = f"Newton's method did not reach the round-off floor in {_MOST_ITERATIONS} corrections"
         first, scale = self._scaled(x, z, c, dx)
         count = stalls = 0
         for count in range(1, _MOST_ITERATIONS + 1):
             try:
-                dx = self._correction(x, z, c, solved)
+                dx = self._correction(x, z, c)
             except RuntimeError:
-                reason = _SINGULAR
+                reason = "the Jacobian is singular"
                 break
             if not np.all(np.isfinite(dx)):
                 reason = "the equations are not finite there"
@@ -108,8 +86,6 @@ class ReferenceSolver:
             if newton.at_the_floor(worst, last, first if count == 2 else before, count):
                 return x, count, None, dx, scale
             stalls += worst > 0.5 * last
-            if stalls > 1 and worst <= nearly:
-                return x, count, None, dx, scale
             if stalls > 1 and worst <= newton.CURVATURE_LIMIT and self._curvature_explains(x, z, c, dx, scale):
                 return x, count, None, dx, scale
             before, last = last, worst
@@ -119,13 +95,11 @@ class ReferenceSolver:
         """Reciprocal round-off bounds of the residual at x."""
         return self.bounds(x, z, c, np.zeros(x.size))
 
-    def _correction(
-        self, x: np.ndarray, z: np.ndarray, c: np.ndarray, solved: Callable[..., np.ndarray] | None = None
-    ) -> np.ndarray:
+    def _correction(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
         residual, (jacobian, rows, columns), turned = self.linearised(x, z, c)
         if not np.all(np.isfinite(jacobian)):
             return np.full(x.size, np.nan)
-        return turned((solved or self._solved)(jacobian, rows, columns, residual))
+        return turned(self._solved(jacobian, rows, columns, residual))
 
     def _solved(self, values: np.ndarray, rows: np.ndarray, columns: np.ndarray, r: np.ndarray) -> np.ndarray:
         """The solution of sparse equations, with pivoting."""
@@ -217,10 +191,3 @@ class ReferenceStepper:
 
     def restore(self, stored: dict[str, Any]) -> None:
         """There is nothing that goes on beside the carry."""
-
-
-def _least(values: np.ndarray, rows: np.ndarray, columns: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """The solution of least norm of equations that may depend on one another."""
-    matrix = np.zeros((r.size, r.size))
-    np.add.at(matrix, (rows, columns), values)
-    return np.asarray(np.linalg.lstsq(matrix, r, rcond=_RANK)[0])

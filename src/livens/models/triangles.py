@@ -77,7 +77,7 @@ def triangles(name: str, vertices: Any, faces: Any) -> Triangles:
     """Triangles whose corners are there, or a sentence."""
     try:
         points, corners = np.asarray(vertices, dtype=float), np.asarray(faces)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         points, corners = np.zeros(0), np.zeros(0)
     if points.ndim != 2 or corners.ndim != 2 or points.shape[1] != 3 or corners.shape[1] != 3:
         raise InputError(f"{name} must be rows of three numbers: points, and triangles as numbers of points")

@@ -15,6 +15,8 @@ from livens.schemes.variational import Variational
 
 #: The papers' short names.
 ALIASES = {
+    "drift-kick-drift": "position-verlet",
+    "logarithmic-hamiltonian": "sundman-drift",
     "EML": "livens-em",
     "REML": "livens-em-reduced",
     "Null-EML": "livens-em-nullspace",

@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -29,15 +30,24 @@ class LostWorkerError(Exception):
 
 @contextlib.contextmanager
 def ctrl_c_waits() -> Iterator[None]:
-    """Ctrl-C is held back meanwhile, and for good in processes that are started meanwhile."""
-    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover - no such thing on this system
+    """Ctrl-C is held back meanwhile, and for good in processes that are started meanwhile.
+
+    It is blocked for these processes, which inherit that. Here it may come by another thread, such as those of
+    numerical libraries, where it is not blocked, so that it also has to be noted instead of acted upon.
+    """
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
+    seen: list[int] = []
+    usual = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
+        signal.signal(signal.SIGINT, usual if usual is not None else signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if seen:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _work(pipe: Connection, job: Callable[..., Any]) -> None:
