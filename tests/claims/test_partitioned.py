@@ -224,19 +224,6 @@ def test_benchmarks_to_nine_digits(problem, name, steps, reference):
     assert np.abs(run.q[-1] - known["published"]["q"]).max() < 1.5e-9
 
 
-@pytest.mark.parametrize("problem", BENCHMARKS)
-def test_every_scheme_that_fits_runs_the_benchmarks(problem):
-    loaded = lv.problems.load(problem)
-    exact = loaded.reference(BENCHMARKS[problem])["q"]
-    fitting = [
-        name for name in lv.schemes.fitting(loaded.system) if name.startswith(("lobatto", "radau", "murua", "rattle"))
-    ]
-    assert {*PAIRS, *MURUA, *GGL, "radau-iia-2", "lobatto-iiic-3"} <= set(fitting)
-    for name in fitting:
-        run = lv.simulate(loaded, scheme=name, h=BENCHMARKS[problem] / 1000, every=10**6)
-        assert np.abs(run.q[-1] - exact).max() < 1e-2, name
-
-
 # -- vanishing masses -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("light", ["m1", "m2"])
 @pytest.mark.parametrize("name", ["murua-2", "murua-ggl-2", "radau-iia-3"])

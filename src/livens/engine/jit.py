@@ -15,7 +15,7 @@ from livens.engine import cache
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: Other threads may work, and a division by zero gives infinity or NaN, which the residual test sees.
-_HOW = {"nogil": True, "error_model": "numpy"}
+_HOW = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def jit(function: F) -> F:

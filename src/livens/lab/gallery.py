@@ -27,6 +27,8 @@ FILE = Path(__file__).parent / "assets" / "gallery.json"
 _FRAMES, _SECONDS = 60, 6.0
 #: A thumbnail shows at most this much of a motion, in simulated seconds, and is made of at most this many steps.
 _LONGEST, _STEPS = 12.0, 20_000
+#: But no fewer than this many steps, where a unit of time is short for the motion.
+_FEWEST = 400
 #: Where the way of everything is this many times as long as everything is large, the picture goes along.
 _FAR = 2.5
 #: From where things in space are looked at.
@@ -92,7 +94,7 @@ def _state_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
 def run_for(name: str) -> Result:
     """A run that is short enough for a thumbnail."""
     problem = problems.load(name)
-    span = min(problem.t_end - problem.t0, _LONGEST)
+    span = min(problem.t_end - problem.t0, max(_LONGEST, _FEWEST * problem.h))
     h = max(problem.h, span / _STEPS)
     return simulate(problem, h=h, t_end=problem.t0 + span, every=max(1, int(span / h) // 2000))
 

@@ -194,9 +194,7 @@ def summary_of(energy: str, momenta: Sequence[str], scale: float, largest: np.nd
     """What the largest deviations say, as `fold` left them; energies are relative to `scale`."""
     # as numbers of Python, which make no noise where the motion has exploded and infinity is divided by infinity
     drift, increment, _, constraint, velocity, *others = largest.tolist()
-    drifts = {
-        name: moved / (size or 1.0) for name, moved, size in zip(momenta, others[::2], others[1::2], strict=True)
-    }
+    drifts = {name: moved / (size or 1.0) for name, moved, size in zip(momenta, others[::2], others[1::2], strict=True)}
     return Summary(
         energy=energy,
         max_energy_drift=drift / scale,

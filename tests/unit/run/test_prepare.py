@@ -141,12 +141,13 @@ def test_what_is_kept_is_bounded():
 
 
 MEMORY = """
-import resource, sys
+import gc, resource, sys
 import livens as lv
 def grown(first, last):
     for i in range(first, last):
         model = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: (1 + i / 1000) * q[0] ** 2 / 2)
         lv.simulate(model, [1.0], [0.0], h=0.1, t_end=1.0)
+    gc.collect()
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / 1e6
 before = grown(0, 80)
