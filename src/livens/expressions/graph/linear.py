@@ -19,8 +19,9 @@ def eliminated(matrix: Any, right: Any, values: np.ndarray) -> Any:
 
     >>> a = ca.SX.sym("a")
     >>> A = ca.blockcat([[1, a], [0, 2]])
-    >>> eliminated(A, ca.vertcat(3, 4), np.array([[1.0, 0.7], [0.0, 2.0]]))
-    SX([(3-(a*2)), 2])
+    >>> x = eliminated(A, ca.vertcat(3, 4), np.array([[1.0, 0.7], [0.0, 2.0]]))
+    >>> ca.Function("x", [a], [x])(0.5).full().ravel().tolist()
+    [2.0, 2.0]
     """
     n = int(right.numel())
     rows = [{j: matrix[i, j] for j in range(n) if not matrix[i, j].is_zero()} for i in range(n)]
