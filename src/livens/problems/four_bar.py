@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import ellipj, ellipk
 
 from livens import math as m
 from livens.errors import InputError
@@ -144,6 +143,8 @@ def exact_motion(N: int, m_: float, l: float, g: float, speed: float) -> Callabl
     frequency = np.sqrt((energy + weight) / (2 * inertia))
 
     def reference(t: float) -> dict[str, np.ndarray]:
+        from scipy.special import ellipj, ellipk  # it takes long to import, and few runs need it
+
         # phi/2 = am(frequency t + K) is pi/2 at the start: upright; it grows while the bars turn to the right
         sn, cn, dn, _ = ellipj(frequency * t + ellipk(modulus), modulus)
         d1 = np.array([-2 * sn * cn, sn**2 - cn**2])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ellipj, ellipk
 
 from livens.models import shapes
 from livens.models.problem import Problem
@@ -26,6 +25,8 @@ def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:
 
     def reference(t: float) -> dict[str, np.ndarray]:
         """Angle from the lowest position, starting at -pi/2."""
+        from scipy.special import ellipj, ellipk  # it takes long to import, and few runs need it
+
         frequency, modulus = np.sqrt(g / l), 0.5
         sn, cn, _, _ = ellipj(frequency * t - ellipk(modulus), modulus)
         half, rate = np.arcsin(np.sqrt(modulus) * sn), 2 * np.sqrt(modulus) * frequency * cn
