@@ -329,6 +329,8 @@ class System(Model):
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
         """By its name, or as a momentum map whose generators are linear in q: translations and rotations."""
+        if self.has_rotors and name.endswith("energy"):
+            return False  # what is exact has the corrected kinetic energy of the rotors
         if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
             return super().promised(scheme, name, k)
         return name in self.symmetries and has_linear_generators(self.symmetries[name])
@@ -369,6 +371,14 @@ class System(Model):
     @property
     def has_frames(self) -> bool:
         return bool(self.frames)
+
+    @property
+    def has_rotors(self) -> bool:
+        return any(frame.rotor for frame in self.frames)
+
+    @property
+    def without_rotors(self) -> bool:
+        return not self.has_rotors
 
     @functools.cached_property
     def regular_rotation(self) -> bool:
