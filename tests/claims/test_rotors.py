@@ -1,4 +1,4 @@
-"""Bodies with ``rotor=True``: what their corrected kinetic energy keeps exact, and how much of the phase error is left."""
+"""Bodies with ``rotor=True``: what their corrected energy keeps exact, and how much of the error in phase is left."""
 
 import casadi as ca
 import numpy as np

@@ -24,6 +24,7 @@ from livens.models.model import InitialState, Model, Promising, View, only
 from livens.models.quantity import Quantity
 from livens.models.rates import Turning
 from livens.models.scene import Look, particles
+from livens.models.stop import Stop
 from livens.models.symmetry import has_linear_generators, momentum_generator
 
 #: Systems with more coordinates than this are set up with sparse matrices, type of element by type of element.
@@ -146,6 +147,8 @@ class System(Model):
         #: Places in the parameter vector of what sampled controllers say: part of the state, not of the parameters.
         self.controls: tuple[int, ...] = ()
         self.controllers: tuple[Controller, ...] = ()
+        #: Where the motion hits something.
+        self.stops: tuple[Stop, ...] = ()
         self.symmetries = {
             name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }

@@ -34,8 +34,8 @@ class DrawnBodies(Drawing):
         """A rigid body: its mass, its inertia about its centre of mass in its own axes, and where it is drawn.
 
         `inertia` is a tensor or its three principal values (in the plane: one number), `rotation` a matrix with the
-        body's axes as columns. `points` are named points, given in space. A `rotor` is symmetric about its third axis and
-        spins fast about it: its error in phase is taken out, see `livens.bodies.director_body`.
+        body's axes as columns. `points` are named points, given in space. A `rotor` is symmetric about its third axis
+        and spins fast about it: its error in phase is taken out, see `livens.bodies.director_body`.
         """
         self._new(name)
         spins = flag(f"{name}: rotor", rotor)

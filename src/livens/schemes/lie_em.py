@@ -8,7 +8,7 @@ from typing import Any
 from livens.models.system import System
 from livens.schemes.base import Requirement, Scheme
 from livens.schemes.livens_em import LivensEM
-from livens.schemes.recipes.frame_bodies import LieBody
+from livens.schemes.recipes.frame_bodies import BodyRecipe, LieBody
 from livens.schemes.recipes.frame_equations import SPINS, FrameEquations, FrameScheme, spin_expressions, spins_at
 from livens.schemes.recipes.rotor_body import RotorBody, check_rotors
 from livens.schemes.step import StepEquations
@@ -42,7 +42,7 @@ class LieEM(FrameScheme, Scheme):
     source = "docs/multibody.md"
     requires: tuple[Requirement, ...] = (FRAMES, TURNING)
     body = LieBody
-    rotor_body = RotorBody
+    rotor_body: type[BodyRecipe] | None = RotorBody
     rolls = True
     sampled = True
 

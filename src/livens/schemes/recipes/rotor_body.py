@@ -1,9 +1,9 @@
 """One step of a fast symmetric rotor: `lie-em` with a kinetic energy whose error in phase is taken out.
 
 For a body that spins about an axis, energy, angular momentum and the work of joints together leave a Cayley map no
-choice: it turns by ``2 atan(h Omega/2)`` in a step, short by ``(h Omega)^3/12``. What is free is the kinetic energy. With
-any ``K_h(Pi)`` that tends to that of the body, ``w = Rm DG K_h(Pi0, Pi1)`` keeps ``K_h + V`` and angular momentum exact.
-Of a body with ``J1 = J2``, the exact free motion for small nutation is that of ::
+choice: it turns by ``2 atan(h Omega/2)`` in a step, short by ``(h Omega)^3/12``. What is free is the kinetic energy.
+With any ``K_h(Pi)`` that tends to that of the body, ``w = Rm DG K_h(Pi0, Pi1)`` keeps ``K_h + V`` and angular momentum
+exact. Of a body with ``J1 = J2``, the exact free motion for small nutation is that of ::
 
     K_h = A(Pi3) + B(Pi3) (Pi1^2 + Pi2^2)/2
     A'  = (2/h) tan(xi)                         xi   = h Pi3/(2 J3)
@@ -83,7 +83,7 @@ def _moments(inertia: BodyInertia) -> tuple[Any, Any, Any]:
 
 
 def corrected_rate(first: Any, second: Any, across: Any, along: Any, h: Any) -> Any:
-    """``DG K_h``: a discrete gradient of the corrected kinetic energy between two angular momenta in the body's frame."""
+    """``DG K_h``: a discrete gradient of the corrected kinetic energy between two angular momenta of the body."""
     s0, s1 = first[2], second[2]
     beta, xi = h / (2 * across), h / (2 * along)  # times Pi3
     # of a function f of Pi3: its values at both ends, and its divided difference
