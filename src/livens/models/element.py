@@ -79,6 +79,9 @@ class Element:
     nothing of the motion.
     """
 
+    #: A rigid body that spins fast about its third axis: schemes may take the error in phase out of its kinetic energy.
+    rotor: bool = False
+
     def __init__(
         self,
         coordinates: Sequence[int | str],

@@ -24,6 +24,7 @@ from livens.models.model import InitialState, Model, Promising, View, only
 from livens.models.quantity import Quantity
 from livens.models.rates import Turning
 from livens.models.scene import Look, particles
+from livens.models.stop import Stop
 from livens.models.symmetry import has_linear_generators, momentum_generator
 
 #: Systems with more coordinates than this are set up with sparse matrices, type of element by type of element.
@@ -146,6 +147,8 @@ class System(Model):
         #: Places in the parameter vector of what sampled controllers say: part of the state, not of the parameters.
         self.controls: tuple[int, ...] = ()
         self.controllers: tuple[Controller, ...] = ()
+        #: Where the motion hits something.
+        self.stops: tuple[Stop, ...] = ()
         self.symmetries = {
             name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }
@@ -329,6 +332,8 @@ class System(Model):
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
         """By its name, or as a momentum map whose generators are linear in q: translations and rotations."""
+        if self.has_rotors and name.endswith("energy"):
+            return False  # what is exact has the corrected kinetic energy of the rotors
         if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
             return super().promised(scheme, name, k)
         return name in self.symmetries and has_linear_generators(self.symmetries[name])
@@ -374,6 +379,14 @@ class System(Model):
     @property
     def has_frames(self) -> bool:
         return bool(self.frames)
+
+    @property
+    def has_rotors(self) -> bool:
+        return any(frame.rotor for frame in self.frames)
+
+    @property
+    def without_rotors(self) -> bool:
+        return not self.has_rotors
 
     @functools.cached_property
     def regular_rotation(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -36,6 +36,7 @@ from livens.multibody.named import quantities
 from livens.multibody.parts import Marker, Part
 from livens.multibody.sampled import connect
 from livens.multibody.statics import Equilibrium, equilibrium
+from livens.multibody.stops import impacts_of, stops_of
 
 #: An angle above this at the start is taken for degrees.
 _MOST_RADIANS = 50.0
@@ -116,6 +117,16 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
 
     @functools.cached_property
     def _made(self) -> tuple[System, Assembly]:
+        made = self._drawn()
+        if self._stops:
+            touched = {one.stop.limit for one in impacts_of(made[0], self._stops) if one.touches(made[1].position)}
+            for limit in {one.limit for one in self._stops}:
+                self._acting[limit].parameters.values["touching"] = np.array(float(limit in touched))
+            if touched:
+                made = self._drawn()
+        return made
+
+    def _drawn(self) -> tuple[System, Assembly]:
         system = self._system()
         return system, Assembly(system, list(self.bodies.values()), list(self._targets))
 
@@ -124,7 +135,8 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         if not parts:
             raise InputError("a mechanism needs at least one body")
         owned = [part.element for part in parts if part.element is not None]
-        elements: list[Element] = [*owned, *(one.element for one in self.connections.values())]
+        integrals = [body for body, _ in self._integrals.values()]
+        elements: list[Element] = [*owned, *integrals, *(one.element for one in self.connections.values())]
         elements += [*(one.element for one in self.couplings.values()), *self._acting.values()]
         shared = {}
         if self.gravity is not None:
@@ -132,11 +144,15 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
             elements += [_weight(body) for body in owned]
         # watched wherever nothing breaks them, such as the ground
         momenta = dict(linear_momentum=linear_momentum(owned), angular_momentum=angular_momentum(owned))
-        system = System(coordinates(owned), elements=elements, parameters=shared, symmetries=momenta, frames=True)
+        if integrals:
+            momenta = {name: _besides(generator, len(integrals)) for name, generator in momenta.items()}
+        names = coordinates([*owned, *integrals])
+        system = System(names, elements=elements, parameters=shared, symmetries=momenta, frames=True)
         system.redundant = self.redundant
         system.quantities = quantities(system, self)
         if self._sampled:
             system.quantities |= connect(system, self._sampled)
+        system.stops = stops_of(system, self._stops)
         return system
 
     @property
@@ -159,6 +175,9 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
 
     def equilibrium(self) -> Equilibrium:
         """A position of rest, found downhill from the start; the mechanism then starts there, at rest."""
+        if self._integrals:
+            one = next(iter(self._integrals))
+            raise InputError(f"the controller '{one}' rests where its error is zero: give that as the start")
         found = equilibrium(self.system, self.assembled)
         self.assembled.settle(found.position)
         return found
@@ -201,6 +220,16 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
 
     def __repr__(self) -> str:
         return f"<livens.Multibody: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+
+
+def _besides(generator: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
+    """A generator of a symmetry, for a system with so many coordinates more, which it does not move."""
+
+    def generated(q: Any) -> Any:
+        rows = generator(q[:-count])
+        return np.hstack([rows, np.zeros((len(rows), count))])
+
+    return generated
 
 
 def _folders(packages: Any) -> dict[str, Path] | None:

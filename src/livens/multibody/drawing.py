@@ -11,12 +11,14 @@ from livens.errors import InputError
 from livens.expressions.numbers import array
 from livens.models.element import Element
 from livens.multibody.assembly import Target
+from livens.multibody.bodies import Body
 from livens.multibody.connection import Connection
 from livens.multibody.couplings import Coupling
 from livens.multibody.gauge import Gauge
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part, point_in_space
 from livens.multibody.sampled import Sampled
+from livens.multibody.stops import DrawnStop
 
 
 class Drawing:
@@ -45,6 +47,8 @@ class Drawing:
         self._drives: list[tuple[Element, str]] = []  # with the unit of what they exert
         self._observed: dict[str, Callable[..., Any]] = {}
         self._sampled: dict[str, Sampled] = {}
+        self._stops: list[DrawnStop] = []
+        self._integrals: dict[str, tuple[Body, str]] = {}  # by their controllers, with their units
         self._watched: dict[str, tuple[Marker, Marker | None]] = {}
 
     @property
