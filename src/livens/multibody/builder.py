@@ -23,6 +23,7 @@ from livens.multibody import loads
 from livens.multibody.assembly import Assembly, Target
 from livens.multibody.bodies import Body, Point, coordinates
 from livens.multibody.drawn_bodies import DrawnBodies
+from livens.multibody.drawn_contacts import DrawnContacts
 from livens.multibody.drawn_forces import DrawnForces
 from livens.multibody.drawn_joints import DrawnJoints
 from livens.multibody.imports.draw import Drawer
@@ -41,7 +42,7 @@ from livens.multibody.statics import Equilibrium, equilibrium
 _MOST_RADIANS = 50.0
 
 
-class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
+class Multibody(DrawnBodies, DrawnJoints, DrawnForces, DrawnContacts):
     """A mechanism: parts are added by its methods, each with a name first, then the bodies it is between.
 
     Points and axes are those of the drawing, in space; ``planar=True`` is for bodies in the plane x, y. The drawing
@@ -126,6 +127,7 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         owned = [part.element for part in parts if part.element is not None]
         elements: list[Element] = [*owned, *(one.element for one in self.connections.values())]
         elements += [*(one.element for one in self.couplings.values()), *self._acting.values()]
+        elements += [element for contact in self._contacts.values() for element in contact.elements]
         shared = {}
         if self.gravity is not None:
             shared["gravity"] = self.gravity
