@@ -1,7 +1,8 @@
 """What resists in a contact: damping of the approach, sliding, pivoting and rolling, each with its loss.
 
-All of it are slopes of functions of the velocities that grow with them, so no contact ever gives energy. They push with
-the elastic part of the normal force: that of damping has no impulse over a whole blow, as the depth ends where it began.
+All of it are slopes of functions of the velocities that grow with them, so no contact ever gives energy. Friction goes
+with the elastic part of the normal force: that of damping has no impulse over a whole blow, as the depth ends where it
+began.
 """
 
 from __future__ import annotations
@@ -93,10 +94,7 @@ def rolling(geometry: Geometry, law: Law, a: Placement, b: Placement) -> ModelFu
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         gap, normal, _ = geometry.touch(a, b, q, k)
         rate = turning(a, b, q, v)
-        if a.dimension == 3:
-            square = m.dot(rate, rate) - m.dot(rate, normal) ** 2
-        else:
-            square = rate**2
+        square = m.dot(rate, rate) - m.dot(rate, normal) ** 2 if a.dimension == 3 else rate**2
         return k.rolling * law.force(depth_of(gap), k) * m.sqrt(m.maximum(square, 0.0) + k.smooth_rate**2)
 
     return dissipation

@@ -176,7 +176,8 @@ class Capsule(Shape):
             radius = drawn if radius is None else radius
         if not isinstance(part, Part):
             raise InputError(f"a capsule belongs to a body or to the ground, got {part!r}")
-        ends = [point_in_space(f"a capsule on {part.name}: {word}", x, part.dimension) for word, x in zip("ab", (a, b))]
+        what, d = f"a capsule on {part.name}", part.dimension
+        ends = [point_in_space(f"{what}: a", a, d), point_in_space(f"{what}: b", b, d)]
         length = positive("the length of a capsule", np.linalg.norm(ends[1] - ends[0]))
         radius = positive("the radius of a capsule", radius)
         super().__init__(
@@ -323,7 +324,7 @@ class Points(Shape):
 
     @property
     def size(self) -> float:
-        return self.radius or max(float(np.ptp([x for x in self.levers], axis=0).max()) / 10, 1e-9)
+        return self.radius or max(float(np.ptp(np.array(self.levers), axis=0).max()) / 10, 1e-9)
 
     def probes(self) -> list[tuple[np.ndarray, float]]:
         return [(lever, self.radius) for lever in self.levers]
