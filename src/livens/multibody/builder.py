@@ -22,6 +22,7 @@ from livens.models.system import System
 from livens.multibody import loads
 from livens.multibody.assembly import Assembly, Target
 from livens.multibody.bodies import Body, Point, coordinates
+from livens.multibody.contacts.start import check_overlaps, check_steps
 from livens.multibody.drawn_bodies import DrawnBodies
 from livens.multibody.drawn_contacts import DrawnContacts
 from livens.multibody.drawn_forces import DrawnForces
@@ -155,6 +156,18 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces, DrawnContacts):
         """Positions and velocities that meet joints and targets, and how."""
         return self._made[1]
 
+    @property
+    def started(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities to start from, in which no two bodies are within each other."""
+        q, v = self.assembled.state
+        check_overlaps(self._contacts.values(), self.system, q)
+        return q, v
+
+    def check_steps(self, h: float) -> None:
+        """Refuse steps that are longer than half of a blow that is about to come."""
+        fall = 0.0 if self.gravity is None else float(np.linalg.norm(self.gravity))
+        check_steps(self._contacts.values(), self.system, *self.assembled.state, h, fall)
+
     def check(self) -> Report:
         """Mobility, redundancy and assembly, before anything is compiled."""
         return dataclasses.replace(report(self.system, self.assembled, self.connections), notes=tuple(self.notes))
@@ -186,7 +199,7 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces, DrawnContacts):
         self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str = "lie-em", **more: Any
     ) -> Problem:
         """The mechanism as a problem, assembled."""
-        q, v = self.assembled.state
+        q, v = self.started
         return Problem(name, self.system, q, v, scheme, h, t_end, **more)
 
     @classmethod

@@ -328,3 +328,26 @@ def test_bad_contacts(make, words):
     box = mb.box("box", at=[0, 0, 3], size=[1, 1, 1], mass=1)
     with pytest.raises(lv.InputError, match=words):
         make(mb, ball, box)
+
+
+def test_a_start_within_each_other_is_refused():
+    mb = lv.Multibody()
+    ball = mb.sphere("ball", at=[0, 0, 0.05], radius=0.1, mass=1)
+    mb.contact(ball, mb.ground, stiffness=1e4)
+    with pytest.raises(lv.InputError, match=r"ball-ground: 'ball' and 'ground' overlap by 0.05 at the start"):
+        mb.simulate(t_end=0.1)
+    with pytest.raises(lv.InputError, match="overlap"):
+        mb.problem("ball")
+
+
+@pytest.mark.parametrize("law", ["linear", "hertz"])
+def test_a_stiffness_that_steps_cannot_resolve_is_refused_and_the_step_that_is_offered_is_taken(law):
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    ball = mb.sphere("ball", at=[0, 0, 0.101], radius=0.1, mass=1)
+    mb.contact(ball, mb.ground, law=law, stiffness=1e9)
+    mb.start(ball, velocity=[0, 0, -1.0])
+    with pytest.raises(lv.InputError, match="would do") as refused:
+        mb.simulate(t_end=0.1, h=1e-2)
+    offered = float(str(refused.value).split("h = ")[2].split(" ")[0])
+    run = mb.simulate(t_end=2e-3, h=offered)
+    assert run["ball.velocity"][-1, 2] == pytest.approx(1.0, rel=0.03)
