@@ -22,7 +22,9 @@ from livens.models.system import System
 from livens.multibody import loads
 from livens.multibody.assembly import Assembly, Target
 from livens.multibody.bodies import Body, Point, coordinates
+from livens.multibody.contacts.start import check_overlaps, check_steps
 from livens.multibody.drawn_bodies import DrawnBodies
+from livens.multibody.drawn_contacts import DrawnContacts
 from livens.multibody.drawn_forces import DrawnForces
 from livens.multibody.drawn_joints import DrawnJoints
 from livens.multibody.imports.draw import Drawer
@@ -42,7 +44,7 @@ from livens.multibody.stops import impacts_of, stops_of
 _MOST_RADIANS = 50.0
 
 
-class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
+class Multibody(DrawnBodies, DrawnJoints, DrawnForces, DrawnContacts):
     """A mechanism: parts are added by its methods, each with a name first, then the bodies it is between.
 
     Points and axes are those of the drawing, in space; ``planar=True`` is for bodies in the plane x, y. The drawing
@@ -138,6 +140,7 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         integrals = [body for body, _ in self._integrals.values()]
         elements: list[Element] = [*owned, *integrals, *(one.element for one in self.connections.values())]
         elements += [*(one.element for one in self.couplings.values()), *self._acting.values()]
+        elements += [element for contact in self._contacts.values() for element in contact.elements]
         shared = {}
         if self.gravity is not None:
             shared["gravity"] = self.gravity
@@ -168,6 +171,18 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
     def assembled(self) -> Assembly:
         """Positions and velocities that meet joints and targets, and how."""
         return self._made[1]
+
+    @property
+    def started(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities to start from, in which no two bodies are within each other."""
+        q, v = self.assembled.state
+        check_overlaps(self._contacts.values(), self.system, q)
+        return q, v
+
+    def check_steps(self, h: float) -> None:
+        """Refuse steps that are longer than half of a blow that is about to come."""
+        fall = 0.0 if self.gravity is None else float(np.linalg.norm(self.gravity))
+        check_steps(self._contacts.values(), self.system, *self.assembled.state, h, fall)
 
     def check(self) -> Report:
         """Mobility, redundancy and assembly, before anything is compiled."""
@@ -203,7 +218,7 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str = "lie-em", **more: Any
     ) -> Problem:
         """The mechanism as a problem, assembled."""
-        q, v = self.assembled.state
+        q, v = self.started
         return Problem(name, self.system, q, v, scheme, h, t_end, **more)
 
     @classmethod

@@ -13,6 +13,7 @@ from livens.models.element import Element
 from livens.multibody.assembly import Target
 from livens.multibody.bodies import Body
 from livens.multibody.connection import Connection
+from livens.multibody.contacts.contact import Contact
 from livens.multibody.couplings import Coupling
 from livens.multibody.gauge import Gauge
 from livens.multibody.joint import Joint
@@ -50,6 +51,7 @@ class Drawing:
         self._stops: list[DrawnStop] = []
         self._integrals: dict[str, tuple[Body, str]] = {}  # by their controllers, with their units
         self._watched: dict[str, tuple[Marker, Marker | None]] = {}
+        self._contacts: dict[str, Contact] = {}
 
     @property
     def joints(self) -> dict[str, Joint]:
@@ -62,7 +64,7 @@ class Drawing:
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
         taken = (self.bodies, self.connections, self.couplings, self.gauges, self._acting, self._watched, self._sampled)
-        if name == "ground" or any(name in some for some in taken):
+        if name == "ground" or name in self._contacts or any(name in some for some in taken):
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)
 
