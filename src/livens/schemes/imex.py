@@ -21,9 +21,8 @@ from livens.schemes.recipes.split_forces import (
     split_forces,
 )
 from livens.schemes.recipes.twists import twists
-from livens.schemes.semi_explicit import tells_elements_apart
+from livens.schemes.semi_explicit import no_constant_mass, tells_elements_apart
 from livens.schemes.step import StepEquations
-from livens.schemes.stormer_verlet import SEPARABLE
 
 
 class Imex(MapScheme):
@@ -47,13 +46,11 @@ class Imex(MapScheme):
     conserves = ()
     forms = ("phase space", "elements")
     summary, source = "kicks with expensive forces around the midpoint rule with cheap ones", "docs/bearing.md"
-    requires = (SEPARABLE,)
     implicit = True
 
     def missing(self, model: Any) -> list[str]:
         if not tells_elements_apart(model):
-            missing = super().missing(model)
-            return ["a constant mass matrix"] if not missing and phase_of(model).inverse_mass is None else missing
+            return [*super().missing(model), *no_constant_mass(model)][:1]
         missing = [] if all(twists(model).simple) else ["a constant mass matrix, diagonal if there are bodies"]
         if split_forces(model).constraints:
             missing.append("a model without constraints")
@@ -156,7 +153,9 @@ class KickedStep:
         free = pushed + h * B
         for frame, i in tw.rates():
             after = tw.tensor(frame, old.q, k) @ pushed[i] + h * found.force[i]
-            free[i] = ca.solve(tw.tensor(frame, q, k), after) if frame.dimension == 3 else after / tw.tensor(frame, q, k)
+            free[i] = (
+                ca.solve(tw.tensor(frame, q, k), after) if frame.dimension == 3 else after / tw.tensor(frame, q, k)
+            )
         last = KICK(f, q, free, ca.SX.zeros(size), t + h, h, k)
         u1 = free + h / 2 * last[:size]
         v = tw.lifted(q, u1)

@@ -30,6 +30,16 @@ def tells_elements_apart(model: Any) -> bool:
     return own or bool(model.m or model.frames) or not (model.constant_mass and "phase space" in model.forms)
 
 
+def no_constant_mass(model: Any) -> list[str]:
+    """What a model that is taken in Hamilton's form has not: an energy T(p) + V(q) with a constant mass matrix."""
+    if "phase space" not in model.forms:
+        return []
+    phase = phase_of(model)
+    if not phase.separable:
+        return [SEPARABLE.words]
+    return ["a constant mass matrix"] if phase.inverse_mass is None else []
+
+
 class SemiExplicit(MapScheme):
     """``M q'' = A + B`` with expensive forces A and cheap ones B (S003 paper V, eq. 5)::
 
@@ -59,7 +69,6 @@ class SemiExplicit(MapScheme):
     symplectic = symmetric = False
     conserves = ()
     summary, source = "expensive forces once per step, cheap ones implicit", "S003 paper V (5)"
-    requires = (SEPARABLE,)
 
     forms = ("phase space", "elements")
 
@@ -97,8 +106,7 @@ class SemiExplicit(MapScheme):
 
     def missing(self, model: Any) -> list[str]:
         if not tells_elements_apart(model):
-            missing = super().missing(model)
-            return ["a constant mass matrix"] if not missing and phase_of(model).inverse_mass is None else missing
+            return [*super().missing(model), *no_constant_mass(model)][:1]
         missing = [] if model.known_velocities or model.frames else ["a regular mass matrix"]
         if not model.quadratic_kinetic_energy:
             missing.append("a kinetic energy that is quadratic in the velocities")

@@ -96,7 +96,7 @@ def race_energy(waves: tuple[int, ...], first: int) -> ModelFunction:
 
 @functools.cache
 def race_forces(spins: bool, waves: tuple[int, ...], first: int) -> ModelFunction:
-    """Damping, friction and pivoting between a ball and a race; of a ring that `spins`, its angle follows its centre."""
+    """Damping, friction and pivoting between a ball and a race; a ring that `spins` has its angle after its centre."""
 
     def forces(q: Any, v: Any, k: Any) -> Any:
         groove = _groove(q, k, waves, first)

@@ -108,9 +108,7 @@ def bearing_system(b: Bearing) -> System:
             of["inner"],
             kinetic=_inner_energy,
             potential=_loaded,
-            parameters=dict(
-                mass=b.inner_mass, moment=b.inner_moment, axial_load=b.axial, radial_load=b.radial
-            ),
+            parameters=dict(mass=b.inner_mass, moment=b.inner_moment, axial_load=b.axial, radial_load=b.radial),
             frames=[[range(3)], [range(3, 4)]],
             name="inner",
             look=looks.inner(b),
@@ -218,9 +216,7 @@ def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
 
     found["cage.speed"] = Quantity("rate of rotation of the cage about the axis", "rad/s", speed)
     found["drive.torque"] = Quantity("torque of the drive on the inner ring", "N m", torque)
-    found["inner.position"] = Quantity(
-        "centre of the inner ring", "m", lambda q, v, lam, t, k: q[inner], shape=(3,)
-    )
+    found["inner.position"] = Quantity("centre of the inner ring", "m", lambda q, v, lam, t, k: q[inner], shape=(3,))
     return found
 
 
@@ -249,7 +245,9 @@ def start(b: Bearing, seat: Seat, cage: float) -> tuple[np.ndarray, np.ndarray]:
         ball = of[f"ball{i + 1}"]
         q |= dict(zip(ball[:3], [seat.x[i], rho * c, rho * s], strict=True))
         orbiting = rho * seat.orbit
-        v |= dict(zip(ball, [0.0, -orbiting * s, orbiting * c, turning[0], turning[1] * c, turning[1] * s], strict=True))
+        v |= dict(
+            zip(ball, [0.0, -orbiting * s, orbiting * c, turning[0], turning[1] * c, turning[1] * s], strict=True)
+        )
     turned = cage * seat.orbit
     body = director_body("cage", _cage_inertia(b))
     at, rate = body.state(position=[float(seat.x.mean()), 0, 0], orientation=[1, 0, 0, 0], omega=[turned, 0, 0])

@@ -44,11 +44,10 @@ def axial_seat(b: Bearing, load: float, turning: bool = True) -> Seat:
         _, *u_i = _normal(b, inner, b.inner_circle, x - ring, rho)
         at_outer, at_inner = np.arctan2(u_o[0], u_o[1]), np.arctan2(-u_i[0], -u_i[1])
         mean = (at_outer + at_inner) / 2
-        # no slip: rho w_c = w_r l cos(..) at the outer race, and with w_r l cos(..) the speed of the inner one; l is the
-        # radius of the ball without load
-        l = b.diameter / 2
-        per_orbit = rho / (l * np.cos(mean - at_outer))
-        orbit = b.speed * (rho - l * np.cos(at_inner)) / (rho + per_orbit * l * np.cos(mean - at_inner))
+        # no slip of a ball without load: rho w_c = w_r radius cos(..) at the outer race; at the inner one both add up
+        radius = b.diameter / 2
+        per_orbit = rho / (radius * np.cos(mean - at_outer))
+        orbit = b.speed * (rho - radius * np.cos(at_inner)) / (rho + per_orbit * radius * np.cos(mean - at_inner))
         return (orbit, per_orbit * orbit, mean, at_outer, at_inner) if turning else (0.0, 0.0, mean, at_outer, at_inner)
 
     def unbalanced(state: np.ndarray) -> np.ndarray:

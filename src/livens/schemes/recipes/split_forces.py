@@ -7,6 +7,7 @@ which it is taken. Unknowns are mean velocities, and only of what cheap forces o
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,12 +16,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.expressions.graph.divisions import one_division
 from livens.expressions.layout import Layout
 from livens.models.element import Element, ElementModel
 from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.schemes.recipes.maps import Written, map_equations
-from livens.schemes.recipes.twists import Twists, twists
+from livens.schemes.recipes.twists import twists
 from livens.schemes.step import FlatEquations
 
 
@@ -259,7 +261,7 @@ def solved_in_closed_form(
     n = made.size
     alone = np.array_equal(made.rows, made.columns) and len(made.rows) == n
     if not n or not alone or ca.depends_on(made.jacobian, made.x):
-        return made
+        return _lean(made)
     still = ca.substitute(made.residual, made.x, ca.SX.zeros(n))
     solution = -still / made.jacobian
 
@@ -270,4 +272,10 @@ def solved_in_closed_form(
         end = ca.Function("end", made.arguments, [made.end])(found, z, c)
         return {name: end[layout[name]] for name in layout.sizes}, [], {}
 
-    return map_equations(layout, Layout(), parameter_count, explicit)
+    return _lean(map_equations(layout, Layout(), parameter_count, explicit))
+
+
+def _lean(made: FlatEquations) -> FlatEquations:
+    """The same with the end of the step, where A is evaluated, written without repetitions."""
+    end = one_division(made.end_function)(*made.arguments)
+    return dataclasses.replace(made, end=ca.cse(end))
