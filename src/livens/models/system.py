@@ -347,6 +347,8 @@ class System(Model):
         ]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
         told = list(number), elements, symmetries, self.quaternions, bool(self.frames), self.redundant
+        if any(element.beta is not None for element in self.elements):
+            told = (*told, [element.beta for element in self.elements])
         return (*told, self.controls) if self.controls else told
 
     @functools.cached_property

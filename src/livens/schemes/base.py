@@ -164,6 +164,10 @@ class Scheme:
         """The same scheme with its steps scaled by this function of the state; see `livens.scaling`."""
         raise InputError(f"scheme '{self.name}' takes equal steps, it has no use for a scaling function")
 
+    def composed(self) -> Scheme:
+        """The same as a part of a composition, whose steps differ in size: it remembers nothing of the next step."""
+        return self
+
     def for_tolerance(self, tolerance: float) -> Scheme:
         """The same, made for this relative error of a step; for schemes that choose their steps by themselves."""
         return self
