@@ -67,7 +67,8 @@ def test_robots_that_there_are_not(folder, text, words):
 MECHANISM = """
 gravity: [0, 0, -9.81]
 bodies:
-  arm: {shape: rod, a: [0, 0, 0], b: [1, 0, 0], mass: 1, points: {tool: {at: [1, 0, 0], axes: [[0, -1, 0], [1, 0, 0], [0, 0, 1]]}}}
+  arm: {shape: rod, a: [0, 0, 0], b: [1, 0, 0], mass: 1,
+    points: {tool: {at: [1, 0, 0], axes: [[0, -1, 0], [1, 0, 0], [0, 0, 1]]}}}
   disc: {shape: cylinder, at: [0, 1, 0], axis: y, length: 0.1, radius: 0.2, mass: 3, rotor: true}
 joints:
   hinge: {type: revolute, between: [ground, arm], at: [0, 0, 0], axis: y}

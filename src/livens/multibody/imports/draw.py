@@ -199,7 +199,7 @@ class Drawer:
                 if freedom.acts:
                     raise freedom.node.error(
                         "what acts in a joint that has no single angle or way (stiffness, damping, armature, "
-                        "frictionloss) is not taken over: a free joint, three hinges in a point; of a ball, the last two"
+                        "frictionloss) is not taken over: a free joint, three hinges in one; of a ball, the last two"
                     )
             else:
                 self._forces(freedom, self.joints[freedom.name])
