@@ -571,3 +571,13 @@ def test_mechanics_that_does_not_fit(changes, inputs, words):
     system = lv.System("x y", kinetic=lambda v: v @ v, **changes)
     with pytest.raises(lv.InputError, match=words):
         from_mechanics(system, inputs=inputs)
+
+
+def test_flows_and_efforts_are_observables():
+    """The power of the flow in the effort is what is supplied less what is lost, at every row."""
+    model = oscillator(u=lambda t: [m.sin(3 * t)])
+    run = lv.simulate(model, x0=[1.0, 0.0], scheme="gauss-2", h=0.05, t_end=1.0)
+    flow, effort = run.observe("flow"), run.observe("effort")
+    power = run.observe("supplied_power") - run.observe("dissipated_power")
+    assert flow.shape == effort.shape == run.x.shape
+    assert np.abs((flow * effort).sum(axis=1) - power).max() < 1e-13 and np.ptp(power) > 0.01
