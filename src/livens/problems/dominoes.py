@@ -9,7 +9,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.models.problem import Problem
 from livens.multibody.builder import Multibody
-from livens.multibody.contacts import Box, Friction, HalfSpace, Points
+from livens.multibody.contacts import Friction, HalfSpace, Points
 from livens.problems import problem
 
 WIDTH, HEIGHT, MASS = 0.0075, 0.048, 0.01
@@ -31,8 +31,9 @@ def dominoes_mechanism(count: int = 4, spacing: float = 0.02, push: float = 3.0)
         mb.contact(Points(one, corners), floor, stiffness=3e3, damping=5.0, friction=rubbing, name=f"floor{i + 1}")
         drawn.append((one, corners[2]))
     for i, ((one, corner), (other, _)) in enumerate(itertools.pairwise(drawn)):
-        tip = Points(one, [corner])
-        mb.contact(tip, Box(other), stiffness=3e3, damping=1.0, friction=Friction(0.1, smooth=5e-3), name=f"hit{i + 1}")
+        # the tip never leaves the face that it hits, so that may be a plane
+        tip, face = Points(one, [corner]), HalfSpace(other, at=other.position - [WIDTH / 2, 0.0], normal=[-1, 0])
+        mb.contact(tip, face, stiffness=3e3, damping=1.0, friction=Friction(0.1, smooth=5e-3), name=f"hit{i + 1}")
     first = drawn[0][0]
     # about the corner that it tips over
     arm = first.position - [WIDTH / 2, 0.0]
