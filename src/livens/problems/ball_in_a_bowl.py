@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.multibody.builder import Multibody
 from livens.multibody.contacts import Friction, Hertz, Pocket
@@ -29,24 +28,7 @@ def bowl_mechanism(angle: float = 0.2, turning: float = 0.0, friction: float = 0
     return mb
 
 
-def bowl_look() -> list[shapes.Shape]:
-    """Rims at some heights, and two sections."""
-    turns = np.linspace(0, 2 * np.pi, 49)
-    rims = []
-    for angle in (0.4, 0.8, 1.2):
-        radius, z = BOWL * math.sin(angle), -BOWL * math.cos(angle)
-        rims.append(shapes.path([[radius * math.cos(t), radius * math.sin(t), z] for t in turns], name="bowl"))
-    half = np.linspace(-1.2, 1.2, 33)
-    for x, y in ((1.0, 0.0), (0.0, 1.0)):
-        section = [[BOWL * x * math.sin(t), BOWL * y * math.sin(t), -BOWL * math.cos(t)] for t in half]
-        rims.append(shapes.path(section, name="bowl"))
-    return rims
-
-
 @problem("ball-in-a-bowl", summary="a ball rolls in a round bowl, with the period of rolling", source="")
 def ball_in_a_bowl(angle: float = 0.2, turning: float = 0.0, friction: float = 0.5) -> Problem:
     """A full ball that rolls swings with ``omega^2 = 5/7 g/(R - r)``; without friction it slides, and faster."""
-    mb = bowl_mechanism(angle, turning, friction)
-    made = mb.problem("ball-in-a-bowl", h=5e-4, t_end=3.0)
-    made.system.look = bowl_look
-    return made
+    return bowl_mechanism(angle, turning, friction).problem("ball-in-a-bowl", h=5e-4, t_end=3.0)

@@ -11,22 +11,19 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.parameters import SameAs, same_as
-from livens.expressions.read import ModelFunction
-from livens.models import shapes
 from livens.models.element import Element, Through, through
 from livens.multibody.contacts import friction as resisting
 from livens.multibody.contacts.friction import Friction
 from livens.multibody.contacts.geometry.base import Geometry
 from livens.multibody.contacts.laws.base import Law
+from livens.multibody.contacts.looks import surroundings
 from livens.multibody.contacts.pairs import Spot, spots
-from livens.multibody.contacts.shape import HalfSpace, Shape
+from livens.multibody.contacts.shape import Shape
 from livens.multibody.parts import Part
 from livens.multibody.placement import Directors, Ground, Placement
 
 #: A start whose depth is more than this part of the smaller shape is a mistake in the drawing.
 DEEPEST = 0.2
-#: How far a plane is drawn, in sizes of what lies on it.
-_EXTENT = 12.0
 
 
 class ContactElement(Element):
@@ -101,7 +98,7 @@ class Contact:
         if self._owner is not None:
             more = {name: same_as(self._owner, name) for name in more}
         a, b = _end(spot.first, spot.turns_first), _end(spot.second, spot.turns_second)
-        look = None if self._owner is not None else floor(self.first, self.second)
+        look = None if self._owner is not None else surroundings(self.first, self.second)
         pushing = self._element(
             self.name, spot, more, a, b, potential=elastic(spot.geometry, law, a[0], b[0]), look=look
         )
@@ -135,15 +132,6 @@ class Contact:
 
     def __repr__(self) -> str:
         return f"<contact {self.name}>"
-
-
-def floor(first: Shape, second: Shape) -> ModelFunction | None:
-    """How a plane of the ground looks that something lies on."""
-    for plane, other in ((first, second), (second, first)):
-        if isinstance(plane, HalfSpace) and plane.part.element is None:
-            extent = _EXTENT * other.size
-            return lambda: [shapes.ground(plane.at, extent, plane.drawn_axes)]
-    return None
 
 
 def _whole(part: Part) -> Placement:
