@@ -38,8 +38,8 @@ def ball_bearing(
     """`case` is "axial", "axial-step" (the load grows tenfold at the start), "radial", "radial-step" or "elastic".
 
     `load` in N acts on the inner ring, which a drive turns at `rpm`; "elastic" is the radial case with an outer ring
-    that bends in `modes` modal coordinates (16 if none are said). `damping` of contacts in s/m is 0.25 where the bearing
-    starts at rest under its load, and 0.02 where the load steps, unless it is given. `scale` times all lengths (1.7 for
+    that bends in `modes` modal coordinates (16 if none are said). `damping` of contacts in s/m is 0.25 where the
+    bearing starts in equilibrium, and 0.02 where the load steps, unless it is given. `scale` times all lengths (1.7 for
     balls of 0.01 kg). `penalty` in Hz is how stiff the housing and the drive are.
     """
     one_of("case", case, CASES)

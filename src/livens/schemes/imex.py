@@ -48,6 +48,15 @@ class Imex(MapScheme):
     summary, source = "kicks with expensive forces around the midpoint rule with cheap ones", "docs/bearing.md"
     implicit = True
 
+    @property
+    def ahead(self) -> Ahead:
+        """Where A is evaluated."""
+        return KICK
+
+    def counted(self, steps: int, corrections: int) -> tuple[int, int]:
+        """Once at the start, then as often as a step says; Newton's method sees the cheap forces alone."""
+        return 1 + steps * self.evaluations, 0
+
     def missing(self, model: Any) -> list[str]:
         if not tells_elements_apart(model):
             return [*super().missing(model), *no_constant_mass(model)][:1]

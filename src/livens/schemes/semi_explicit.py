@@ -104,6 +104,10 @@ class SemiExplicit(MapScheme):
             raise InputError(f"the scaling {scaling} looks ahead by alpha h, which is 0 in scheme '{self.name}'")
         return SemiExplicit(self.alpha, self.beta, scaling)
 
+    def counted(self, steps: int, corrections: int) -> tuple[int, int]:
+        """Once at the start, then as often as a step says; Newton's method sees the cheap forces alone."""
+        return 1 + steps * self.evaluations, 0
+
     def missing(self, model: Any) -> list[str]:
         if not tells_elements_apart(model):
             return [*super().missing(model), *no_constant_mass(model)][:1]

@@ -27,9 +27,15 @@ def nothing(q: Any) -> list[Shape]:
     return []
 
 
+def turned_ring(b: Bearing, which: str) -> tuple[np.ndarray, np.ndarray]:
+    """The outer or the inner ring: points and triangles."""
+    sign = 1 if which == "outer" else -1
+    shoulder, rim = b.pitch / 2 + sign * 0.3 * b.diameter, b.pitch / 2 + sign * 0.85 * b.diameter
+    return _turned(b, b.outer_circle if sign > 0 else b.inner_circle, shoulder, rim)
+
+
 def outer(b: Bearing) -> ModelFunction:
-    shoulder, rim = b.pitch / 2 + 0.3 * b.diameter, (b.pitch + b.diameter) / 2 + 0.35 * b.diameter
-    vertices, faces = _turned(b, b.outer_circle, shoulder, rim)
+    vertices, faces = turned_ring(b, "outer")
 
     def look(q: Any) -> Shape:
         return shapes.mesh(q[:3], vertices=vertices, faces=faces, name="outer ring", trace=None)
@@ -39,9 +45,8 @@ def outer(b: Bearing) -> ModelFunction:
 
 def inner(b: Bearing) -> ModelFunction:
     """With a key that shows how it turns."""
-    shoulder, rim = b.pitch / 2 - 0.3 * b.diameter, (b.pitch - b.diameter) / 2 - 0.35 * b.diameter
-    vertices, faces = _turned(b, b.inner_circle, shoulder, rim)
-    key = 0.18 * b.diameter
+    vertices, faces = turned_ring(b, "inner")
+    rim, key = b.pitch / 2 - 0.85 * b.diameter, 0.18 * b.diameter
 
     def look(q: Any, t: Any, k: Any) -> list[Shape]:
         angle = k.speed * t + q[3]

@@ -1,8 +1,8 @@
 """Bodies by their velocities: plain coordinates, and frames that turn on the group of rotations.
 
 Of a frame with directors, the six numbers (three in the plane) of its twist say how it moves: the velocity of its
-centre and its rate of rotation. All other coordinates are their own velocity. A step along a twist takes a plain coordinate
-straight on and turns directors by the exponential map, so that they stay orthonormal.
+centre and its rate of rotation. All other coordinates are their own velocity. A step along a twist takes a plain
+coordinate straight on and turns directors by the exponential map, so that they stay orthonormal.
 """
 
 from __future__ import annotations
