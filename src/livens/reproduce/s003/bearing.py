@@ -48,8 +48,8 @@ def drawing() -> tuple[Figure, list[Claim]]:
     "Contact forces and cage speed of a ball bearing",
     note="All data but the speed, the load and the number of balls are ours (docs/bearing.md). The source finds 1588 "
     "evaluations for CVODE and 600 for the proposed method, 2.6 times fewer, at h = 1e-6 s. That depends on the "
-    "motion: it holds for a load that steps, not for a bearing that starts in equilibrium, where a code with its own choice of "
-    "steps needs fewer. Friction, taken at the start of the step, makes the scheme one of order 1 here.",
+    "motion: it holds for a load that steps, not for a bearing that starts in equilibrium, where a code with its own "
+    "choice of steps needs fewer. Friction, taken at the start of the step, makes the scheme one of order 1 here.",
 )
 @house_style()
 def contact_forces() -> tuple[Figure, list[Claim]]:
