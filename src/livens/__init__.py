@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from livens.models.port_hamiltonian import PortHamiltonian as PortHamiltonian
     from livens.models.problem import Problem as Problem
     from livens.models.system import System as System
+    from livens.multibody import contacts as contacts
     from livens.multibody.builder import Multibody as Multibody
     from livens.multibody.units import deg as deg
     from livens.multibody.units import mm as mm
@@ -131,6 +132,7 @@ _HOMES = {
 PUBLIC_PATHS = {
     "bodies": "multibody",
     "bridges": "run.bridges",
+    "contacts": "multibody.contacts",
     "math": "math",
     "observe": "analysis.observables",
     "plot": "plot",

@@ -89,6 +89,9 @@ def measured(name):
     if scheme.forms == ("nambu",):
         equations, there_and_back = nambu_step(scheme)
         reversibility.append(there_and_back)
+    if scheme.forms == ("descriptor",):
+        swing = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -m.sin(x[0])])
+        equations.append(scheme.equations(swing).flatten())
     if name == "livens-em-nullspace":
         body = lv.problems.load("free-rigid-body")
         reversibility.append(lv.study.reversibility_defect(body.system, scheme, body.q0, body.v0, H))

@@ -76,6 +76,17 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
     return value
 
 
+def flag(name: str, value: Any) -> bool:
+    """Yes or no.
+
+    >>> flag("rotor", True)
+    True
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def path_of(name: str, value: Any) -> Path:
     """The name of a file, as text or as a path.
 

@@ -84,6 +84,8 @@ class Element:
     the scheme says if nothing is given.
     """
 
+    #: A rigid body that spins fast about its third axis: schemes may take the error in phase out of its kinetic energy.
+    rotor: bool = False
     #: Whether elements of this kind are expensive, where nothing else is said.
     expensive: bool = False
 

@@ -31,6 +31,8 @@ class Frame:
     directors: tuple[tuple[int, ...], ...]
     element: int
     constraints: tuple[int, ...]
+    #: It spins fast about its third axis, see `livens.schemes.recipes.rotor_body`.
+    rotor: bool = False
 
     @property
     def coordinates(self) -> tuple[int, ...]:
@@ -40,6 +42,11 @@ class Frame:
     @property
     def dimension(self) -> int:
         return len(self.position)
+
+    @property
+    def kind(self) -> tuple[int, int, bool]:
+        """Dimension, number of directors, and whether it is a rotor."""
+        return self.dimension, len(self.directors), self.rotor
 
     @property
     def turning(self) -> int:
@@ -55,7 +62,8 @@ def frames_of(system: System) -> tuple[Frame, ...]:
     ):
         for position, *directors in element.frames:
             places = [tuple(index[i] for i in part) for part in (position, *directors)]
-            found.append(Frame(places[0], tuple(places[1:]), number, tuple(range(own.start, own.stop))))
+            inside = tuple(range(own.start, own.stop))
+            found.append(Frame(places[0], tuple(places[1:]), number, inside, element.rotor))
     taken = [i for frame in found for i in frame.coordinates]
     distinct = set(taken)
     missing = [name for i, name in enumerate(system.coordinates) if i not in distinct]
@@ -134,6 +142,6 @@ def _name(system: System, number: int) -> str:
     return f"'{system.elements[number].name}'" if system.elements[number].name else f"element {number}"
 
 
-def body_kinds(frames: Sequence[Frame]) -> tuple[tuple[int, int], ...]:
-    """The kinds of bodies there are: dimension and number of directors."""
-    return tuple(dict.fromkeys((frame.dimension, len(frame.directors)) for frame in frames))
+def body_kinds(frames: Sequence[Frame]) -> tuple[tuple[int, int, bool], ...]:
+    """The kinds of bodies there are."""
+    return tuple(dict.fromkeys(frame.kind for frame in frames))

@@ -19,11 +19,12 @@ from livens.models.controller import Controller
 from livens.models.element import Element, ElementModel, Through, read_type, resolve
 from livens.models.frames import frames_of, turn_regularly
 from livens.models.groups import TypeGroup, grouped
-from livens.models.mass import left_invariant_mass, mass_rank
+from livens.models.mass import left_invariant_mass, mass_rank, no_linear_part
 from livens.models.model import InitialState, Model, Promising, View, only
 from livens.models.quantity import Quantity
 from livens.models.rates import Turning
 from livens.models.scene import Look, particles
+from livens.models.stop import Stop
 from livens.models.symmetry import has_linear_generators, momentum_generator
 
 #: Systems with more coordinates than this are set up with sparse matrices, type of element by type of element.
@@ -146,6 +147,8 @@ class System(Model):
         #: Places in the parameter vector of what sampled controllers say: part of the state, not of the parameters.
         self.controls: tuple[int, ...] = ()
         self.controllers: tuple[Controller, ...] = ()
+        #: Where the motion hits something.
+        self.stops: tuple[Stop, ...] = ()
         self.symmetries = {
             name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }
@@ -329,6 +332,8 @@ class System(Model):
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
         """By its name, or as a momentum map whose generators are linear in q: translations and rotations."""
+        if self.has_rotors and name.endswith("energy"):
+            return False  # what is exact has the corrected kinetic energy of the rotors
         if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
             return super().promised(scheme, name, k)
         return name in self.symmetries and has_linear_generators(self.symmetries[name])
@@ -360,6 +365,11 @@ class System(Model):
         return all(not ca.depends_on(model.mass, model.v) for model in self._distinct)
 
     @functools.cached_property
+    def kinetic_form(self) -> bool:
+        """The kinetic energy is a quadratic form of the velocities: ``v.M(q) v / 2`` and nothing else."""
+        return self.quadratic_kinetic_energy and all(no_linear_part(model) for model in self._distinct)
+
+    @functools.cached_property
     def constant_mass(self) -> bool:
         """The mass matrix depends on no coordinate (and the kinetic energy is quadratic in v)."""
         return all(not ca.depends_on(model.mass, ca.vertcat(model.q, model.v)) for model in self._distinct)
@@ -371,6 +381,14 @@ class System(Model):
     @property
     def has_frames(self) -> bool:
         return bool(self.frames)
+
+    @property
+    def has_rotors(self) -> bool:
+        return any(frame.rotor for frame in self.frames)
+
+    @property
+    def without_rotors(self) -> bool:
+        return not self.has_rotors
 
     @functools.cached_property
     def regular_rotation(self) -> bool:
@@ -392,6 +410,11 @@ class System(Model):
     def regular_mass(self) -> bool:
         """The mass matrix has full rank at generic configurations."""
         return mass_rank(self, augmented=False) == self.n
+
+    @functools.cached_property
+    def mass_where_it_moves(self) -> bool:
+        """The mass matrix is positive on all velocities that the constraints allow, at generic configurations."""
+        return self.regular_mass or mass_rank(self, augmented=False, constrained=True) == self.n
 
     @property
     def known_velocities(self) -> bool:

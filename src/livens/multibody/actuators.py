@@ -81,8 +81,7 @@ def motor(a: Placement, b: Placement, law: Law, named: bool) -> ModelFunction:
     """A torque about the axis, on b and with the other sign on a, by a law of time, angle and rate."""
 
     def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
-        cosine, sine = turn(a, b, q, k.A, k.B)
-        given = (t, m.atan2(sine, cosine), relative_rate(a, b, q, v, k.A, k.B))
+        given = (t, *measured(a, b, q, v, k, True))
         return turning_force(a, b, q, k.A, k.B, law(*given, k) if named else law(*given))
 
     return forces
@@ -93,19 +92,38 @@ def pusher(a: Placement, b: Placement, law: Law, named: bool) -> ModelFunction:
     """A force along the axis of a sliding joint, at the point of b and with the other sign at that of a."""
 
     def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
-        (qa, qb), (va, vb) = split(a, q), split(a, v)
-        axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
-        gap = b.point(qb, k.Y) - a.point(qa, k.X)
-        rate = m.dot(axis, b.velocity(qb, vb, k.Y) - a.velocity(qa, va, k.X))
-        given = (t, m.dot(axis, gap), rate)
-        force = (law(*given, k) if named else law(*given)) * axis
-        on_b = [] if isinstance(b, Ground) else b.force(qb, k.Y, force)
-        # the force acts on a where it acts on b, or its moment would be lost
-        inside = k.X if isinstance(a, Ground) else k.X + _slid(a, qa, gap)
-        on_a = [] if isinstance(a, Ground) else a.force(qa, inside, -force)
-        return m.array([*on_a, *on_b])
+        given = (t, *measured(a, b, q, v, k, False))
+        return pushing_force(a, b, q, k, law(*given, k) if named else law(*given))
 
     return forces
+
+
+def pushing_force(a: Placement, b: Placement, q: Any, k: Any, size: Any) -> Any:
+    """The generalised force of a force along the axis of a sliding joint."""
+    qa, qb = split(a, q)
+    axis, gap = _way(a, b, qa, qb, k)
+    force = size * axis
+    on_b = [] if isinstance(b, Ground) else b.force(qb, k.Y, force)
+    # the force acts on a where it acts on b, or its moment would be lost
+    inside = k.X if isinstance(a, Ground) else k.X + _slid(a, qa, gap)
+    on_a = [] if isinstance(a, Ground) else a.force(qa, inside, -force)
+    return m.array([*on_a, *on_b])
+
+
+def measured(a: Placement, b: Placement, q: Any, v: Any, k: Any, turns: bool) -> tuple[Any, Any]:
+    """Angle and rate of a joint that turns, position and speed of one that slides."""
+    if turns:
+        cosine, sine = turn(a, b, q, k.A, k.B)
+        return m.atan2(sine, cosine), relative_rate(a, b, q, v, k.A, k.B)
+    (qa, qb), (va, vb) = split(a, q), split(a, v)
+    axis, gap = _way(a, b, qa, qb, k)
+    return m.dot(axis, gap), m.dot(axis, b.velocity(qb, vb, k.Y) - a.velocity(qa, va, k.X))
+
+
+def _way(a: Placement, b: Placement, qa: Any, qb: Any, k: Any) -> tuple[Any, Any]:
+    """The axis of a sliding joint, and the vector between its points."""
+    axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
+    return axis, b.point(qb, k.Y) - a.point(qa, k.X)
 
 
 def _slid(a: Placement, qa: Any, gap: Any) -> Any:

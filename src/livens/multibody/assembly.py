@@ -111,13 +111,15 @@ class Assembly:
         mass = ca.jacobian(d.fibre_derivative, d.v)
         function = ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass, G)])
         self._function, self._rest = function, (np.zeros(system.n), 0.0, k)
-        self.drawn = np.concatenate(
+        drawn = np.concatenate(
             [
                 part.element.placement.coordinates(part.position, _in_space(part.rotation))
                 for part in parts
                 if part.element is not None
             ]
         )
+        #: The guess; what is no part of a drawing, such as integrals of controllers, starts from zero.
+        self.drawn = np.concatenate([drawn, np.zeros(system.n - drawn.size)])
 
     def _at(self, q: np.ndarray) -> list[np.ndarray]:
         """Constraints, their slopes in q and t, targets of positions and their slopes, slopes of rates, masses, and how
@@ -325,6 +327,12 @@ def _least(rows: np.ndarray, right: np.ndarray, before: np.ndarray | None = None
     if before is not None:
         rows = np.where(np.abs(rows) > _RANK * np.abs(before).max(initial=0.0), rows, 0.0)
     return np.asarray(np.linalg.lstsq(rows, right, rcond=_RANK)[0])
+
+
+def least_change(rows: np.ndarray, wanted: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """The change of motion with ``rows change = wanted`` that has the least kinetic energy."""
+    root = _root(mass)
+    return np.asarray(root @ _least(rows @ root, wanted))
 
 
 def null_space(rows: np.ndarray) -> np.ndarray:

@@ -36,6 +36,7 @@ class Body(Element):
         reference: Any,
         look: Any = None,
         usual_look: Callable[[Any], Sequence[Shape]] | None = None,
+        rotor: bool = False,
         **functions: Any,
     ) -> None:
         if not isinstance(placement, Placement):
@@ -47,8 +48,11 @@ class Body(Element):
         if drawn is not None:
             functions["look"] = looks.of_body(placement, np.asarray(reference, dtype=float), drawn)
         super().__init__([f"{name}.{short}" for short in placement.names], name=name, **functions)
-        self.placement, self.mass = placement, float(mass)
+        self.placement, self.mass, self.rotor = placement, float(mass), rotor
         self.centre, self.reference = np.asarray(centre, dtype=float), np.asarray(reference, dtype=float)
+
+    def more(self) -> Any:
+        return "rotor" if self.rotor else super().more()
 
     def state(
         self, position: Any = None, orientation: Any = None, velocity: Any = None, omega: Any = None
@@ -207,13 +211,18 @@ def _orthonormal(q: Any) -> Any:
     return [*(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3)]
 
 
-def director_body(name: str, inertia: Inertia, look: Any = None) -> Body:
+def director_body(name: str, inertia: Inertia, look: Any = None, rotor: bool = False) -> Body:
     """A free body: the position of its centre of mass and three directors; the mass matrix is constant (S001 5.1).
+
+    A `rotor` spins fast about its third axis, and is symmetric about it: `lie-em` then takes most of the error in phase
+    out of its spin, with an energy that differs from the true one by O(h^2) of what the spin changes.
 
     >>> len(director_body("bar", Inertia(1.0, [1, 1, 1])).coordinates)
     12
     """
     inertia = _inertia(name, inertia)
+    if rotor:
+        _symmetric(name, inertia)
     return Body(
         name,
         Directors(3, 3),
@@ -227,7 +236,16 @@ def director_body(name: str, inertia: Inertia, look: Any = None) -> Body:
         parameters=dict(mass=inertia.mass, euler=inertia.euler_tensor),
         constraint_names=["|d1| = 1", "|d2| = 1", "|d3| = 1", "d1.d2 = 0", "d1.d3 = 0", "d2.d3 = 0"],
         frames=[[range(3), range(3, 6), range(6, 9), range(9, 12)]],
+        rotor=bool(rotor),
     )
+
+
+def _symmetric(name: str, inertia: Inertia) -> None:
+    J = inertia.tensor
+    if np.abs(J - np.diag([J[0, 0], J[0, 0], J[2, 2]])).max() > 1e-9 * np.abs(J).max():
+        raise ModelError(
+            f"body '{name}' is no rotor: its inertia must be the same about all axes across its third, got {J.tolist()}"
+        )
 
 
 def _planar_energy(v: Any, k: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -22,7 +22,9 @@ from livens.models.system import System
 from livens.multibody import loads
 from livens.multibody.assembly import Assembly, Target
 from livens.multibody.bodies import Body, Point, coordinates
+from livens.multibody.contacts.start import check_overlaps, check_steps
 from livens.multibody.drawn_bodies import DrawnBodies
+from livens.multibody.drawn_contacts import DrawnContacts
 from livens.multibody.drawn_forces import DrawnForces
 from livens.multibody.drawn_joints import DrawnJoints
 from livens.multibody.imports.draw import Drawer
@@ -36,12 +38,13 @@ from livens.multibody.named import quantities
 from livens.multibody.parts import Marker, Part
 from livens.multibody.sampled import connect
 from livens.multibody.statics import Equilibrium, equilibrium
+from livens.multibody.stops import impacts_of, stops_of
 
 #: An angle above this at the start is taken for degrees.
 _MOST_RADIANS = 50.0
 
 
-class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
+class Multibody(DrawnBodies, DrawnJoints, DrawnForces, DrawnContacts):
     """A mechanism: parts are added by its methods, each with a name first, then the bodies it is between.
 
     Points and axes are those of the drawing, in space; ``planar=True`` is for bodies in the plane x, y. The drawing
@@ -116,6 +119,16 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
 
     @functools.cached_property
     def _made(self) -> tuple[System, Assembly]:
+        made = self._drawn()
+        if self._stops:
+            touched = {one.stop.limit for one in impacts_of(made[0], self._stops) if one.touches(made[1].position)}
+            for limit in {one.limit for one in self._stops}:
+                self._acting[limit].parameters.values["touching"] = np.array(float(limit in touched))
+            if touched:
+                made = self._drawn()
+        return made
+
+    def _drawn(self) -> tuple[System, Assembly]:
         system = self._system()
         return system, Assembly(system, list(self.bodies.values()), list(self._targets))
 
@@ -124,19 +137,25 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         if not parts:
             raise InputError("a mechanism needs at least one body")
         owned = [part.element for part in parts if part.element is not None]
-        elements: list[Element] = [*owned, *(one.element for one in self.connections.values())]
+        integrals = [body for body, _ in self._integrals.values()]
+        elements: list[Element] = [*owned, *integrals, *(one.element for one in self.connections.values())]
         elements += [*(one.element for one in self.couplings.values()), *self._acting.values()]
+        elements += [element for contact in self._contacts.values() for element in contact.elements]
         shared = {}
         if self.gravity is not None:
             shared["gravity"] = self.gravity
             elements += [_weight(body) for body in owned]
         # watched wherever nothing breaks them, such as the ground
         momenta = dict(linear_momentum=linear_momentum(owned), angular_momentum=angular_momentum(owned))
-        system = System(coordinates(owned), elements=elements, parameters=shared, symmetries=momenta, frames=True)
+        if integrals:
+            momenta = {name: _besides(generator, len(integrals)) for name, generator in momenta.items()}
+        names = coordinates([*owned, *integrals])
+        system = System(names, elements=elements, parameters=shared, symmetries=momenta, frames=True)
         system.redundant = self.redundant
         system.quantities = quantities(system, self)
         if self._sampled:
             system.quantities |= connect(system, self._sampled)
+        system.stops = stops_of(system, self._stops)
         return system
 
     @property
@@ -153,12 +172,27 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         """Positions and velocities that meet joints and targets, and how."""
         return self._made[1]
 
+    @property
+    def started(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities to start from, in which no two bodies are within each other."""
+        q, v = self.assembled.state
+        check_overlaps(self._contacts.values(), self.system, q)
+        return q, v
+
+    def check_steps(self, h: float) -> None:
+        """Refuse steps that are longer than half of a blow that is about to come."""
+        fall = 0.0 if self.gravity is None else float(np.linalg.norm(self.gravity))
+        check_steps(self._contacts.values(), self.system, *self.assembled.state, h, fall)
+
     def check(self) -> Report:
         """Mobility, redundancy and assembly, before anything is compiled."""
         return dataclasses.replace(report(self.system, self.assembled, self.connections), notes=tuple(self.notes))
 
     def equilibrium(self) -> Equilibrium:
         """A position of rest, found downhill from the start; the mechanism then starts there, at rest."""
+        if self._integrals:
+            one = next(iter(self._integrals))
+            raise InputError(f"the controller '{one}' rests where its error is zero: give that as the start")
         found = equilibrium(self.system, self.assembled)
         self.assembled.settle(found.position)
         return found
@@ -184,7 +218,7 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str = "lie-em", **more: Any
     ) -> Problem:
         """The mechanism as a problem, assembled."""
-        q, v = self.assembled.state
+        q, v = self.started
         return Problem(name, self.system, q, v, scheme, h, t_end, **more)
 
     @classmethod
@@ -201,6 +235,16 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
 
     def __repr__(self) -> str:
         return f"<livens.Multibody: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+
+
+def _besides(generator: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
+    """A generator of a symmetry, for a system with so many coordinates more, which it does not move."""
+
+    def generated(q: Any) -> Any:
+        rows = generator(q[:-count])
+        return np.hstack([rows, np.zeros((len(rows), count))])
+
+    return generated
 
 
 def _folders(packages: Any) -> dict[str, Path] | None:

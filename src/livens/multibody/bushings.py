@@ -130,20 +130,21 @@ def _from_middle(w: Any, k: Any) -> Any:
 
 
 @functools.cache
-def limited(a: Placement, b: Placement, angle: bool) -> Through:
-    """A spring beyond the ends of the way of a joint."""
+def limited(a: Placement, b: Placement, angle: bool, touched: bool = False) -> Through:
+    """A spring beyond the ends of the way of a joint; one that may be `touched` is there while ``touching`` is one."""
 
     def invariants(q: Any, k: Any) -> Any:
         return list(turn(a, b, q, k.A, k.B)) if angle else [_slid(a, b, q, k)]
 
     def energy(w: Any, k: Any) -> Any:
-        return 0.5 * k.stiffness * _beyond(_from_middle(w, k) if angle else w[0], k) ** 2
+        stiffness = k.stiffness * k.touching if touched else k.stiffness
+        return 0.5 * stiffness * _beyond(_from_middle(w, k) if angle else w[0], k) ** 2
 
     return through(invariants, energy)
 
 
 @functools.cache
-def limit_damping(a: Placement, b: Placement, angle: bool) -> ModelFunction:
+def limit_damping(a: Placement, b: Placement, angle: bool, touched: bool = False) -> ModelFunction:
     """Grows with the depth beyond the end, as Hunt and Crossley's: nothing jumps where the end is touched."""
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
@@ -153,7 +154,7 @@ def limit_damping(a: Placement, b: Placement, angle: bool) -> ModelFunction:
         else:
             depth = _beyond(_slid(a, b, q, k), k)
             rate = slide_rate(a, b, q, v, k.X, k.Y, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
-        return 0.5 * k.viscosity * depth * rate**2
+        return 0.5 * (k.viscosity * k.touching if touched else k.viscosity) * depth * rate**2
 
     return dissipation
 

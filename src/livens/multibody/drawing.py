@@ -11,12 +11,15 @@ from livens.errors import InputError
 from livens.expressions.numbers import array
 from livens.models.element import Element
 from livens.multibody.assembly import Target
+from livens.multibody.bodies import Body
 from livens.multibody.connection import Connection
+from livens.multibody.contacts.contact import Contact
 from livens.multibody.couplings import Coupling
 from livens.multibody.gauge import Gauge
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part, point_in_space
 from livens.multibody.sampled import Sampled
+from livens.multibody.stops import DrawnStop
 
 
 class Drawing:
@@ -45,7 +48,10 @@ class Drawing:
         self._drives: list[tuple[Element, str]] = []  # with the unit of what they exert
         self._observed: dict[str, Callable[..., Any]] = {}
         self._sampled: dict[str, Sampled] = {}
+        self._stops: list[DrawnStop] = []
+        self._integrals: dict[str, tuple[Body, str]] = {}  # by their controllers, with their units
         self._watched: dict[str, tuple[Marker, Marker | None]] = {}
+        self._contacts: dict[str, Contact] = {}
 
     @property
     def joints(self) -> dict[str, Joint]:
@@ -58,7 +64,7 @@ class Drawing:
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
         taken = (self.bodies, self.connections, self.couplings, self.gauges, self._acting, self._watched, self._sampled)
-        if name == "ground" or any(name in some for some in taken):
+        if name == "ground" or name in self._contacts or any(name in some for some in taken):
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError, ModelError
-from livens.expressions.numbers import array, positive
+from livens.expressions.numbers import array, flag, positive
 from livens.multibody import looks, shapes
 from livens.multibody.bodies import Body, director_body, particle, planar_body
 from livens.multibody.drawing import Drawing
@@ -29,13 +29,18 @@ class DrawnBodies(Drawing):
         rotation: Any = None,
         points: Mapping[str, Any] | None = None,
         shape: tuple[Any, ...] = (),
+        rotor: bool = False,
     ) -> Part:
         """A rigid body: its mass, its inertia about its centre of mass in its own axes, and where it is drawn.
 
         `inertia` is a tensor or its three principal values (in the plane: one number), `rotation` a matrix with the
-        body's axes as columns. `points` are named points, given in space.
+        body's axes as columns. `points` are named points, given in space. A `rotor` is symmetric about its third axis
+        and spins fast about it: its error in phase is taken out, see `livens.bodies.director_body`.
         """
         self._new(name)
+        spins = flag(f"{name}: rotor", rotor)
+        if spins and self.dimension == 2:
+            raise InputError(f"{name}: a rotor is a body in space")
         d = self.dimension
         at = np.zeros(d) if position is None else point_in_space(f"{name}: position", position, d)
         R = np.eye(d) if rotation is None else array(f"{name}: rotation", rotation, (d, d))
@@ -48,7 +53,7 @@ class DrawnBodies(Drawing):
                 moment = inertia if np.ndim(inertia) == 0 else np.ravel(inertia)[-1]
                 element = planar_body(name, mass, float(moment), look=look)
             else:
-                element = director_body(name, Inertia(mass, inertia), look=look)
+                element = director_body(name, Inertia(mass, inertia), look=look, rotor=spins)
         except ModelError as error:
             raise InputError(f"{name}: {error}") from None
         return self._added(name, element, at, R, points, shape)
@@ -78,13 +83,26 @@ class DrawnBodies(Drawing):
         """A thin plate in its own first two axes."""
         return self.box(name, at=at, size=[*array(f"{name}: size", size, (2,)), 0.0], mass=mass, rotation=rotation)
 
-    def cylinder(self, name: str, *, at: Any, axis: Any = "z", length: float, radius: float, mass: float) -> Part:
-        """A full cylinder about its centre."""
-        return self._round(name, at, axis, shapes.cylinder(length, radius, mass), mass, ("cylinder", length, radius))
+    def cylinder(
+        self, name: str, *, at: Any, axis: Any = "z", length: float, radius: float, mass: float, rotor: bool = False
+    ) -> Part:
+        """A full cylinder about its centre; a `rotor` spins fast about its axis."""
+        moments, shape = shapes.cylinder(length, radius, mass), ("cylinder", length, radius)
+        return self._round(name, at, axis, moments, mass, shape, rotor)
 
-    def ring(self, name: str, *, at: Any, axis: Any = "z", radius: float, mass: float, tube: float = 0.0) -> Part:
-        """A ring about its centre, with a round section."""
-        return self._round(name, at, axis, shapes.ring(radius, mass, tube), mass, ("ring", radius, tube))
+    def ring(
+        self,
+        name: str,
+        *,
+        at: Any,
+        axis: Any = "z",
+        radius: float,
+        mass: float,
+        tube: float = 0.0,
+        rotor: bool = False,
+    ) -> Part:
+        """A ring about its centre, with a round section; a `rotor` spins fast about its axis."""
+        return self._round(name, at, axis, shapes.ring(radius, mass, tube), mass, ("ring", radius, tube), rotor)
 
     def sphere(self, name: str, *, at: Any, radius: float, mass: float) -> Part:
         """A full sphere."""
@@ -98,9 +116,11 @@ class DrawnBodies(Drawing):
         element = particle(name, mass, dimension=self.dimension)
         return self._added(name, element, place, np.eye(self.dimension), None, ("particle",))
 
-    def _round(self, name: str, at: Any, axis: Any, moments: Any, mass: float, shape: tuple[Any, ...]) -> Part:
+    def _round(
+        self, name: str, at: Any, axis: Any, moments: Any, mass: float, shape: tuple[Any, ...], rotor: bool
+    ) -> Part:
         R = axes_about(direction(f"{name}: axis", axis)) if self.dimension == 3 else None
-        return self.body(name, mass=mass, inertia=moments, position=at, rotation=R, shape=shape)
+        return self.body(name, mass=mass, inertia=moments, position=at, rotation=R, shape=shape, rotor=rotor)
 
     def _added(
         self, name: str, element: Body, at: np.ndarray, R: np.ndarray, points: Mapping[str, Any] | None, shape: Any

@@ -16,9 +16,11 @@ from livens.models.element import Element
 from livens.multibody import actuators, bushings, forces, loads
 from livens.multibody.bodies import Point
 from livens.multibody.drawing import Drawing
+from livens.multibody.integrals import accumulator, error, integrating, steered
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Part, point_in_space
 from livens.multibody.sampled import Sampled, acting
+from livens.multibody.stops import DrawnStop
 
 #: An end that is not there, in metres.
 _FAR = 1e9
@@ -130,15 +132,46 @@ class DrawnForces(Drawing):
         name = name or self._after(joint, "controller")
         what = "angle" if isinstance(joint, Joint) and joint.kind.angle else "slide"
         self._needs(name, joint, what)
-        words = {"angle": angle, "rate": rate, "feedforward": feedforward}
-        laws = [x if callable(x) else _constant(number(f"{name}: the {word}", x)) for word, x in words.items()]
-        gains = dict(
-            stiffness=not_negative(f"{name}: the stiffness", stiffness),
-            damping=not_negative(f"{name}: the damping", damping),
-        )
+        laws = _laws(name, angle=angle, rate=rate, feedforward=feedforward)
+        gains = _gains(name, stiffness=stiffness, damping=damping)
         law = _steering(*laws, what == "angle")
         key = "torque" if what == "angle" else "force"
         return self.motor(joint, parameters=gains, name=name, **{key: law})
+
+    def pid(
+        self,
+        joint: Joint,
+        *,
+        stiffness: float,
+        integral: float,
+        damping: float = 0.0,
+        angle: Any = 0.0,
+        rate: Any = 0.0,
+        feedforward: Any = 0.0,
+        name: str = "",
+    ) -> Element:
+        """As `pd`, and `integral` times the error summed up over time, which is shown as ``name.integral``.
+
+        It acts at every instant and needs no samples. The error of an angle is taken within half a turn.
+        """
+        name = name or self._after(joint, "controller")
+        turns = isinstance(joint, Joint) and joint.kind.angle
+        self._needs(name, joint, "angle" if turns else "slide")
+        target, *others = _laws(name, angle=angle, rate=rate, feedforward=feedforward)
+        gains = _gains(name, stiffness=stiffness, damping=damping, integral=integral)
+        self._new(name)
+        body = accumulator(f"{name} integral")
+        element = joint.acting(
+            name,
+            gains,
+            more=body.coordinates,
+            forces=steered(joint.a, joint.b, _steering(target, *others, turns), turns),
+            velocity_constraints=integrating(joint.a, joint.b, target, turns),
+            constraint_names=["integral"],
+        )
+        self._act(name, element)
+        self._integrals[name] = body, "rad s" if turns else "m s"
+        return element
 
     def controller(
         self,
@@ -184,10 +217,13 @@ class DrawnForces(Drawing):
         upper: float | None = None,
         stiffness: float,
         damping: float = 0.0,
+        restitution: float | None = None,
     ) -> Element:
         """Ends of the way of a joint: a spring beyond them, with a damping that grows with the depth.
 
-        Both ends of an angle must be given, less than a turn apart.
+        Both ends of an angle must be given, less than a turn apart. With a `restitution` between 0 and 1 the joint is
+        thrown back at an end with this part of its rate, by an impulse that all bodies feel. Where bounces would last
+        less than a few steps it lands on the spring, which is there until the joint leaves the end.
         """
         turns = isinstance(joint, Joint) and joint.kind.angle
         self._needs(name, joint, "angle" if turns else "slide")
@@ -198,11 +234,24 @@ class DrawnForces(Drawing):
         if not low < high or (turns and high - low >= 2 * np.pi):
             raise InputError(f"{name}: lower must be below upper, of an angle by less than a turn")
         given = dict(lower=low, upper=high, stiffness=not_negative(f"{name}: the stiffness", stiffness))
-        functions: dict[str, Any] = dict(potential=bushings.limited(joint.a, joint.b, turns))
+        sides = joint.a, joint.b, turns, *(() if restitution is None else (True,))
+        functions: dict[str, Any] = dict(potential=bushings.limited(*sides))
         if not_negative(f"{name}: the damping", damping):
             given["viscosity"] = float(damping)
-            functions["dissipation"] = bushings.limit_damping(joint.a, joint.b, turns)
-        return self._act(name, joint.acting(name, given, **functions))
+            functions["dissipation"] = bushings.limit_damping(*sides)
+        stops = []
+        if restitution is not None:
+            part = not_negative(f"{name}: the restitution", restitution)
+            if part > 1:
+                raise InputError(f"{name}: the restitution must be between 0 and 1, got {part:g}")
+            ends = [
+                (word, at, sign) for word, at, sign in (("lower", lower, -1.0), ("upper", upper, 1.0)) if at is not None
+            ]
+            stops = [DrawnStop(f"{name} {word}", joint, float(at), sign, part, name) for word, at, sign in ends]
+            given["touching"] = 0.0
+        element = self._act(name, joint.acting(name, given, **functions))
+        self._stops += stops
+        return element
 
     def friction(
         self,
@@ -330,15 +379,21 @@ def _six(what: str, given: Any) -> np.ndarray:
     return np.asarray(matrix)
 
 
+def _laws(name: str, **given: Any) -> list[Callable[..., Any]]:
+    """Functions of time, some of them constant."""
+    return [x if callable(x) else _constant(number(f"{name}: the {word}", x)) for word, x in given.items()]
+
+
+def _gains(name: str, **given: Any) -> dict[str, float]:
+    return {word: not_negative(f"{name}: the {word}", x) for word, x in given.items()}
+
+
 @functools.lru_cache(maxsize=256)
 def _steering(target: Any, rate: Any, feedforward: Any, angle: bool) -> Callable[..., Any]:
     """A law of time, angle and rate, with gains in k."""
 
     def law(t: Any, now: Any, speed: Any, k: Any) -> Any:
-        error = target(t) - now
-        if angle:  # within half a turn
-            error = m.atan2(m.sin(error), m.cos(error))
-        return k.stiffness * error + k.damping * (rate(t) - speed) + feedforward(t)
+        return k.stiffness * error(target(t) - now, angle) + k.damping * (rate(t) - speed) + feedforward(t)
 
     return law
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,15 +52,15 @@ class Joint(Connection):
             **more,
         )
 
-    def acting(self, name: str, parameters: dict[str, Any], **functions: Any) -> Element:
-        """An element on the coordinates of both parts, which knows levers and axes.
+    def acting(self, name: str, parameters: dict[str, Any], more: Sequence[Any] = (), **functions: Any) -> Element:
+        """An element on the coordinates of both parts (and `more` of them), which knows levers and axes.
 
         Axes of the joint that are axes of the body, and levers of length zero, are constants: what is multiplied by
         zeros and ones need not be computed.
         """
         plain = {key: value for key, value in self.parameters.items() if np.isin(value, (-1.0, 0.0, 1.0)).all()}
         given = {key: value for key, value in self.parameters.items() if key not in plain} | parameters
-        return Element(self.coordinates, parameters=given, constants=plain, name=name, **functions)
+        return Element((*self.coordinates, *more), parameters=given, constants=plain, name=name, **functions)
 
     # -- what can be measured, from the coordinates of both parts -----------------------------------------------------
     def angle(self, q: Any) -> Any:

@@ -65,7 +65,7 @@ def report(system: System, assembly: Assembly, joints: Mapping[str, Connection])
     involved = np.abs(left).max(axis=0) > 1e-6 if len(left) else np.zeros(len(owners), dtype=bool)
     free = assembly.motion.size
     return Report(
-        bodies=len(system.frames),
+        bodies=len(assembly.parts),
         constraints=len(owners),
         rank=rank,
         rank_at_start=at_start,

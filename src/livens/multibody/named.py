@@ -13,6 +13,7 @@ from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.actuators import angular_velocity
 from livens.multibody.connection import Connection
+from livens.multibody.contacts import sensors
 from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part
@@ -49,11 +50,19 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
     for drive, unit in drawing._drives:
         first = system.multiplier_slices[numbers[id(drive)]].start
         add(drive.name, {"force" if unit == "N" else "torque": _driving(drive, first, unit)})
+    for name, (body, unit) in drawing._integrals.items():
+        found[f"{name}.integral"] = _integral(name, place[str(body.coordinates[0])], unit)
+    for contact in drawing._contacts.values():
+        add(contact.name, sensors.quantities(contact, system, numbers))
     for name, function in drawing._observed.items():
         found[name] = Quantity(name, "", _own(function))
     for name, (marker, frame) in drawing._watched.items():
         add(name, _of_sensor(name, marker, frame, place))
     return found
+
+
+def _integral(name: str, place: int, unit: str) -> Quantity:
+    return Quantity(f"error summed up by {name}", unit, lambda q, v, lam, t, k: q[place])
 
 
 def _of_sensor(name: str, marker: Marker, frame: Marker | None, place: Mapping[str, int]) -> dict[str, Quantity]:

@@ -14,7 +14,7 @@ from livens.expressions.numbers import vector
 from livens.expressions.parameters import Namespace
 from livens.expressions.read import argument_names
 from livens.models.model import Model
-from livens.run.events import Event
+from livens.run.events import Event, Impact
 
 #: Parts of a state that an action may see and change.
 _PARTS = ("q", "v", "p", "x", "y")
@@ -39,7 +39,7 @@ def act(
     model, layout = compiled.model, compiled.layout
     values = {part: z[layout[part]] for part in _PARTS if part in layout}
     k = model.parameter_vector(parameters)
-    said = _said(event, name, model, values, t, k)
+    said = _said(event, name, model, values, t, k, h)
     changes = {**parameters, **said.get("parameters", {})}
     new_k = model.parameter_vector(changes)
     moved = dict(values)
@@ -67,13 +67,15 @@ def act(
 
 
 def _said(
-    event: Event, name: str, model: Model, values: dict[str, np.ndarray], t: float, k: np.ndarray
+    event: Event, name: str, model: Model, values: dict[str, np.ndarray], t: float, k: np.ndarray, h: float
 ) -> dict[str, Any]:
     """What the action returns, with names that there are."""
     assert event.action is not None
     shared = model.shared
     given: dict[str, Any] = {part: value.copy() for part, value in values.items()}
     given |= {"t": t, "k": Namespace(shared.named(k[: shared.size]))}
+    if isinstance(event, Impact):
+        given |= {"k": k.copy(), "h": h}
     names = argument_names(f"the action of event '{name}'", event.action, "", tuple(given))
     said = event.action(*(given[argument] for argument in names))
     allowed = (*values, "parameters")

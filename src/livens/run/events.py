@@ -53,6 +53,24 @@ class Event:
             raise InputError(f"the action of an event must be a function of the state, got {self.action!r}")
 
 
+@dataclass(frozen=True)
+class Impact(Event):
+    """A stop of a model as an event: a function of q and all parameters; its action sees these too, and the step."""
+
+
+def stops_of(model: Any) -> tuple[Event, ...]:
+    """The events that a model brings along: where its motion hits something."""
+    return tuple(
+        Impact(stop.function, stop.name, stop.direction, False, stop.action) for stop in getattr(model, "stops", ())
+    )
+
+
+def with_stops(model: Any, events: Sequence[Event] | None) -> tuple[Event, ...]:
+    """The stops of a model, then the events that are given."""
+    names_of(events)
+    return (*stops_of(model), *(events or ()))
+
+
 def names_of(events: Sequence[Event] | None) -> tuple[str, ...]:
     """What events are called in results and files."""
     if events is None or (isinstance(events, tuple) and not events):

@@ -143,6 +143,8 @@ class Prepared:
         plan = self._plan(start, parameters=parameters, h=h, t0=t0, project=project, t_end=begin + 1.0)
         if getattr(plan.model, "controllers", ()):
             raise InputError("steps one at a time have no sampled controllers: make a run, or write them into the loop")
+        if getattr(plan.model, "stops", ()):
+            raise InputError("steps one at a time hit no stops with a restitution: make a run")
         compiled, initial = compile_and_start(plan)
         carry, stepper = Run.beginning(plan, compiled, initial)
         return MotionState(carry, stepper, compiled)

@@ -17,7 +17,7 @@ from livens.results.checkpoint import Checkpoint
 from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.control import StepControl
-from livens.run.events import Event, given_again, names_of
+from livens.run.events import Event, given_again, names_of, stops_of, with_stops
 from livens.run.first_step import first_step
 from livens.run.plan import Plan
 from livens.run.progress import preparing
@@ -140,6 +140,7 @@ def execute(
     Short runs are taken in one go, see `livens.run.short`, unless they must not be.
     """
     begun = time.perf_counter() if begun is None else begun
+    events = with_stops(plan.model, events)
     may_be_short = may_be_short and out is None and onlooker is None and not events
     if may_be_short:
         found = run_again(plan, begun, lambda: _checkpoint(plan))
@@ -234,7 +235,9 @@ def _taken_up(path: Any, plan: Plan, earlier: Result, events: Sequence[Event] | 
             f"the run in '{path}' was made with other equations (another model or another version of livens): "
             "it cannot be resumed"
         )
-    given_again(path, facts.events, events)
+    own = names_of(stops_of(plan.model))
+    given_again(path, [name for name in facts.events if name not in own], events)
+    events = with_stops(plan.model, events)
     facts = dataclasses.replace(facts, t_end=plan.t_end, events=names_of(events))
     stored = earlier.record.checkpoint["recorder"]
     file = RunFile.reopen(Path(path), int(stored["rows"]), int(stored["step"]))

@@ -18,7 +18,7 @@ from livens.errors import InputError
 from livens.models import observable
 from livens.results.dense import inside_function, polynomial
 from livens.results.record import Occurrence
-from livens.run.events import Event, names_of
+from livens.run.events import Event, Impact, names_of
 
 #: Where functions are sampled within a step; the polynomial of a collocation method may bend more than a cubic.
 _OFTEN, _SELDOM = np.arange(1, 8) / 8, np.arange(1, 4) / 4
@@ -45,6 +45,9 @@ class Watch:
         self._view = model.view
         columns = []
         for i, event in enumerate(self.events):
+            if isinstance(event, Impact):
+                columns.append(ca.SX(event.function(model.view.symbols["q"], model.view.k)))
+                continue
             column, shape = observable.read(model, event.function)
             if shape != ():
                 raise InputError(f"the function of event {event.name or i} must return one number")

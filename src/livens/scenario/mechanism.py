@@ -39,9 +39,9 @@ _BETWEEN_BODIES = (
 )
 _OF_JOINTS = {"gear": 2, "rack": 2, "belt": 2, "differential": 3}
 JOINTS = (*_BETWEEN_BODIES, "distance", *_OF_JOINTS)
-_IN_JOINTS = ("drive", "friction", "limit", "motor", "pd", "torsion_damper", "torsion_spring")
+_IN_JOINTS = ("drive", "friction", "limit", "motor", "pd", "pid", "torsion_damper", "torsion_spring")
 #: Those whose name is a keyword, as they may be left without one.
-_NAMED_LATER = ("drive", "motor", "pd")
+_NAMED_LATER = ("drive", "motor", "pd", "pid")
 FORCES = ("bushing", "cable", "damper", "spring", "spring_damper", "wrench", *_IN_JOINTS)
 
 #: What the values of an argument are; all others are numbers.
@@ -56,6 +56,7 @@ _LAWS: dict[str, dict[str, tuple[str, ...]]] = {
     "motor": {"torque": ("t", "angle", "rate"), "force": ("t", "position", "speed")},
     "drive": dict.fromkeys(("angle", "position", "rate", "speed"), _OF_TIME),
     "pd": dict.fromkeys(("angle", "rate", "feedforward"), _OF_TIME),
+    "pid": dict.fromkeys(("angle", "rate", "feedforward"), _OF_TIME),
     "wrench": dict.fromkeys(("force", "torque"), _OF_TIME),
     "point_on_curve": {"curve": ("x", "y", "z")},
     "point_on_surface": {"surface": ("x", "y", "z")},

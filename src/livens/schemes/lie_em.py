@@ -8,8 +8,9 @@ from typing import Any
 from livens.models.system import System
 from livens.schemes.base import Requirement, Scheme
 from livens.schemes.livens_em import LivensEM
-from livens.schemes.recipes.frame_bodies import LieBody
+from livens.schemes.recipes.frame_bodies import BodyRecipe, LieBody
 from livens.schemes.recipes.frame_equations import SPINS, FrameEquations, FrameScheme, spin_expressions, spins_at
+from livens.schemes.recipes.rotor_body import RotorBody, check_rotors
 from livens.schemes.step import StepEquations
 
 FRAMES = Requirement("has_frames", "bodies that are taken as frames (frames=True)")
@@ -41,6 +42,7 @@ class LieEM(FrameScheme, Scheme):
     source = "docs/multibody.md"
     requires: tuple[Requirement, ...] = (FRAMES, TURNING)
     body = LieBody
+    rotor_body: type[BodyRecipe] | None = RotorBody
     rolls = True
     sampled = True
 
@@ -52,6 +54,7 @@ class LieEM(FrameScheme, Scheme):
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         spins = spins_at(model, values["q"], values["p"])
+        check_rotors(model, spins, k, h)
         return {SPINS: spins} if spins.size else {}
 
     def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:

@@ -32,9 +32,11 @@ class LieGGL(LieEM):
     requires = (
         FRAMES,
         TURNING,
+        Requirement("without_rotors", "bodies that are no rotors (rotor=False)"),
         Requirement("quadratic_constraints", "constraints that are at most quadratic in the coordinates"),
     )
     body = GGLBody
+    rotor_body = None
     both_levels = True
 
     def pull(self, e: ElementEnergies, q: Any, v_m: Any, gam: Any, h: Any, t: Any) -> Any:

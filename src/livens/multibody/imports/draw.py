@@ -214,7 +214,7 @@ class Drawer:
             if turns:
                 mb.torsion_damper(name, joint, viscosity=viscosity)
             else:
-                functions = dict(dissipation=sliding.damper(joint.a, joint.b))
+                functions: dict[str, Any] = dict(dissipation=sliding.damper(joint.a, joint.b))
                 mb._act(name, joint.acting(name, dict(viscosity=viscosity), **functions))
         if freedom.friction:
             level: dict[str, float] = {"torque" if turns else "force": freedom.friction}

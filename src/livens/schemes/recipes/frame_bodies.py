@@ -13,7 +13,7 @@ elements that are written in directors take part unchanged. The recipes differ i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
@@ -47,6 +47,8 @@ class Motion:
     mid: list[Any]
     end: list[Any]
     rates: list[Any]
+    #: Unknowns that move nothing, see `RotorBody`.
+    more: Any = field(default_factory=lambda: ca.SX(0, 1))
 
     @property
     def rate(self) -> Any:
@@ -56,7 +58,12 @@ class Motion:
     @property
     def flat(self) -> list[Any]:
         """All that the unknowns change."""
-        return [self.u, self.w, *self.mid, *self.end, *self.rates]
+        return [*self.unknown, *self.mid, *self.end, *self.rates]
+
+    @property
+    def unknown(self) -> list[Any]:
+        """The unknowns, part by part."""
+        return [self.u, self.w, *([self.more] if self.more.numel() else [])]
 
     @property
     def flat_parts(self) -> tuple[list[Any], list[Any], list[Any]]:
@@ -74,11 +81,13 @@ class BodyRecipe:
     def __init__(self, dimension: int, directors: int) -> None:
         self.d, self.count = dimension, directors
         self.turning = 0 if not directors else 3 if dimension == 3 else 1
+        #: How many unknowns there are beside u and w.
+        self.more = 0
 
     @property
     def size(self) -> int:
         """The number of unknowns."""
-        return self.d + self.turning
+        return self.d + self.turning + self.more
 
     # -- kinematics ---------------------------------------------------------------------------------------------------
     def parts(self, q: Any) -> list[Any]:
@@ -89,7 +98,7 @@ class BodyRecipe:
         """Directors at the start, in the middle and at the end of the step, and their rates."""
         if not self.count:
             return Motion(y, ca.SX(0, 1), [], [], [], [])
-        u, w = y[: self.d], y[self.d :]
+        u, w, more = y[: self.d], y[self.d : self.d + self.turning], y[self.d + self.turning :]
         start = self.parts(q)[1:]
         a = h / 2 * w
         f = 1 / (1 + ca.dot(a, a))
@@ -98,7 +107,8 @@ class BodyRecipe:
         else:
             mid = [f * (d + a * quarter(d)) for d in start]
         end = [2 * m - d for m, d in zip(mid, start, strict=True)]
-        return Motion(u, w, start, mid, end, [self.turned(w, d) for d in mid])
+        rates = [self.turned(w, d) for d in mid]
+        return Motion(u, w, start, mid, end, rates, more if self.more else ca.SX(0, 1))
 
     def turned(self, w: Any, d: Any) -> Any:
         """``w x d``."""
@@ -134,7 +144,9 @@ class BodyRecipe:
         found = ca.SX(self.d * (1 + self.count), self.size)
         found[: self.d, : self.d] = ca.SX.eye(self.d)
         for i, d in enumerate(b.end, 1):
-            found[self.d * i : self.d * (i + 1), self.d :] = -hat(d) if self.d == 3 else quarter(d)
+            found[self.d * i : self.d * (i + 1), self.d : self.d + self.turning] = (
+                -hat(d) if self.d == 3 else quarter(d)
+            )
         return found
 
     def turn(self, b: Motion, h: Any) -> Any:
@@ -142,17 +154,17 @@ class BodyRecipe:
         found = ca.SX(ca.SX.eye(self.size))
         a = h / 2 * b.w
         if self.d == 3 and self.count:
-            found[self.d :, self.d :] = ca.SX.eye(3) - hat(a) + a @ a.T
+            found[self.d : self.d + 3, self.d : self.d + 3] = ca.SX.eye(3) - hat(a) + a @ a.T
         elif self.count:
             found[self.d, self.d] = 1 + a**2
         return found
 
     def slopes(self, b: Motion, old: BodyState, rows: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
         """How the balance changes with the variations at given rows, and with the rows."""
-        free = Motion(_like(b.u), _like(b.w), b.start, _likes(b.mid), _likes(b.end), _likes(b.rates))
+        free = Motion(_like(b.u), _like(b.w), b.start, _likes(b.mid), _likes(b.end), _likes(b.rates), _like(b.more))
         pushed = ca.SX.sym("r", self.d * (1 + self.count))
         balance = self.balance(free, old, pushed, ca.SX.zeros(pushed.numel()), inertia, h)
-        unknown, middle = ca.vertcat(free.u, free.w), ca.vertcat(*free.mid, *free.rates)
+        unknown, middle = ca.vertcat(*free.unknown), ca.vertcat(*free.mid, *free.rates)
         found = [ca.jacobian(balance, x) for x in (unknown, middle, pushed)]
         values = [*b.flat, rows]
         by_unknown, by_middle, by_rows = ca.substitute(found, [*free.flat, pushed], values)

@@ -36,6 +36,8 @@ class FrameScheme:
     """
 
     body: type[BodyRecipe]
+    #: That of a body that is a rotor; without one, it is taken as any other.
+    rotor_body: type[BodyRecipe] | None = None
     #: Angular momenta are part of the state.
     spins: bool = True
     #: Constraints hold on velocity level too: elements have a `pull` and a `hidden`.
@@ -164,16 +166,21 @@ class FrameEquations(StepEquations):
         #: Those of them that hold on both levels: what is on velocity level already is held once.
         on_position = set(system.position_constraints) if scheme.both_levels else set[int]()
         self.twice = tuple(i for i in self.kept if i in on_position)
-        sizes = {"bodies": sum(frame.dimension + frame.turning for frame in system.frames), "lam": len(self.kept)}
+        recipes = {kind: self._recipe(*kind) for kind in body_kinds(system.frames)}
+        sizes = {"bodies": sum(recipes[frame.kind].size for frame in system.frames), "lam": len(self.kept)}
         self.unknowns = Layout(**sizes, **({"gam": len(self.twice)} if scheme.both_levels else {}))
+
+    def _recipe(self, dimension: int, directors: int, rotor: bool) -> BodyRecipe:
+        own = self.scheme.rotor_body if rotor else None
+        return (own or self.scheme.body)(dimension, directors)
 
     @functools.cached_property
     def bodies(self) -> tuple[FramePlace, ...]:
         """The bodies, in the order of their unknowns."""
         system, first, spin, found = self.system, 0, 0, []
-        kernels = {kind: BodyKernel(self.scheme.body(*kind)) for kind in body_kinds(system.frames)}
+        kernels = {kind: BodyKernel(self._recipe(*kind)) for kind in body_kinds(system.frames)}
         for frame in system.frames:
-            kernel = kernels[frame.dimension, len(frame.directors)]
+            kernel = kernels[frame.kind]
             recipe = kernel.recipe
             places = slice(first, first + recipe.size), slice(spin, spin + recipe.turning)
             parameters = list(system.parameter_indices[frame.element])
@@ -205,6 +212,7 @@ class FrameEquations(StepEquations):
             names += [f"balance of momentum of {system.coordinates[i]}" for i in frame.position]
             turned = system.elements[frame.element].name or system.coordinates[frame.position[0]]
             names += [f"balance of angular momentum of {turned}"] * frame.turning
+            names += [f"rate of rotation of {turned}"] * self._recipe(*frame.kind).more
         names += [f"constraint {system.constraint_names[i]}" for i in self.kept]
         if self.scheme.both_levels:
             names += [f"hidden constraint {system.constraint_names[i]}" for i in self.twice]
@@ -355,8 +363,8 @@ class FrameEquations(StepEquations):
             direct += _placed(own, y, y, (size, size))
             contract += _placed(by_rows, y, i, (size, n))
             spread += _placed(lifted, i, y, (n, size))
-            first = body.kernel.recipe.d
-            pairs = [(a, b) for a in range(first, len(y)) for b in range(first, len(y))]
+            turning = range(body.kernel.recipe.d, body.kernel.recipe.d + body.kernel.recipe.turning)
+            pairs = [(a, b) for a in turning for b in turning]
             turns |= {(y[a], y[b]): turn[a, b] for a, b in pairs}
         kept = list(self.kept)
         both = direct + contract @ (by_v @ spread)

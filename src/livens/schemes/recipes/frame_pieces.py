@@ -131,7 +131,7 @@ class _Bodies:
             if turning:
                 sums.append((of_spin, parts[3], lows[:, recipe.d :]))
             added = [(ends[1], parts[1]), (ends[2][recipe.d :], parts[2][:, recipe.d :])]
-        elif turning:
+        elif turning:  # recipes with more than these momenta are not summed up with their rounding errors
             added.append((ends[3], parts[3]))
         rows, jacobian = ca.cse([kernel.balance(*state, none, none), own])
         return piece(

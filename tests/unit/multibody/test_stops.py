@@ -1,0 +1,141 @@
+"""Ends of joints with a coefficient of restitution, and controllers with an integral part."""
+
+import numpy as np
+import pytest
+from conftest import measured_order
+from scipy.integrate import solve_ivp
+
+import livens as lv
+from livens import math as m
+
+G = 9.81
+
+
+def box(restitution=0.8, height=1.0):
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    body = mb.box("box", at=[0, 0, height], size=[0.1, 0.1, 0.1], mass=2)
+    rail = mb.prismatic("rail", mb.ground, body, axis="z")
+    mb.limit("floor", rail, lower=-height, stiffness=1e6, restitution=restitution)
+    return mb
+
+
+@pytest.fixture(scope="module")
+def bouncing():
+    mb = box()
+    return mb, mb.simulate(t_end=6.0, h=0.01)
+
+
+def test_a_box_bounces_as_in_the_textbook_and_comes_to_rest(bouncing):
+    run = bouncing[1]
+    fall = np.sqrt(2 / G)
+    expected = fall * (1 + 2 * np.cumsum([0.0, *0.8 ** np.arange(1, 8)]))
+    times = [event.t for event in run.events if event.name == "floor lower"]
+    np.testing.assert_allclose(times[:8], expected, atol=1e-9)
+    assert run.statistics.steps < 1.2 * 600  # it does not bounce for ever
+    resting = run["rail.position"][run.t > 5.0]
+    assert np.abs(resting + 1).max() < 1e-4  # what its weight presses the spring, 2e-5, and twice that
+    assert run["rail.position"].min() > -1 - 1e-4
+
+
+def test_a_run_with_stops_goes_on_as_if_it_had_not_stopped(bouncing, tmp_path):
+    mb, whole = bouncing
+    mb.simulate(t_end=2.0, h=0.01, out=tmp_path / "bounce.h5")
+    run = lv.resume(tmp_path / "bounce.h5", t_end=6.0, system=mb.system)
+    assert np.array_equal(run.q[-1], whole.q[-1])
+    assert [event.t for event in run.events] == [event.t for event in whole.events]
+
+
+def test_a_body_that_starts_on_the_floor_stays_there():
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    body = mb.box("box", at=[0, 0, 1], size=[0.1, 0.1, 0.1], mass=2)
+    rail = mb.prismatic("rail", mb.ground, body, axis="z")
+    mb.limit("floor", rail, lower=0, stiffness=1e6, restitution=0.8)
+    assert mb.system.elements[-2].parameters.values["touching"] == 1.0
+    assert mb.simulate(t_end=0.5, h=0.01)["rail.position"].min() > -1e-4
+
+
+def test_all_bodies_feel_an_impact():
+    """The elbow of two links hits its stop: impulses act in joints and at the stop only, and energy is lost."""
+    mb = lv.Multibody(planar=True)
+    upper = mb.rod("upper", a=[0, 0], b=[1, 0], mass=1.0)
+    lower = mb.rod("lower", a=upper.b, b=[1.8, 0], mass=0.7)
+    mb.revolute("shoulder", mb.ground, upper, at=upper.a)
+    elbow = mb.revolute("elbow", upper, lower, at=upper.b)
+    mb.limit("stop", elbow, lower=-2.0, upper=0.4, stiffness=1e4, restitution=0.5)
+    mb.start(elbow, rate=3.0)
+    run = mb.simulate(t_end=0.2, h=1e-3, velocity_level=True)
+    (impact,) = run.events
+    row = int(np.searchsorted(run.t, impact.t))
+    before, after = row, row + 1
+    assert run.t[before] == run.t[after]
+    assert run["elbow.rate"][after] == pytest.approx(-0.5 * run["elbow.rate"][before], rel=1e-6)
+    # reduced to both angles: the impulse has no part in the shoulder, and acts with equal sizes on both links
+    inertia = [mass * (3 * 0.02**2 + 1) * length**2 / 12 for mass, length in ((1.0, 1.0), (0.7, 0.8))]
+
+    def momenta(i):
+        """Of the angles of both links, from their rates."""
+        first = run["shoulder.rate"][i]
+        second = first + run["elbow.rate"][i]
+        swing = 0.7 * 0.4 * np.cos(run["elbow.angle"][i])
+        M = [[inertia[0] + 0.25 + 0.7, swing], [swing, inertia[1] + 0.7 * 0.16]]
+        return np.array(M) @ [first, second], np.array([first, second])
+
+    (p0, w0), (p1, w1) = momenta(before), momenta(after)
+    assert p1[0] - p0[0] == pytest.approx(-(p1[1] - p0[1]), rel=1e-6)
+    lost = (p0 @ w0 - p1 @ w1) / 2
+    impulse = p1[1] - p0[1]
+    assert lost == pytest.approx(-impulse * run["elbow.rate"][before] * (1 - 0.5) / 2, rel=1e-6)
+    assert np.abs(run.observe("energy_balance_defect")).max() < 1e-11
+
+
+def test_what_stops_may_not_be():
+    mb = box()
+    rail = mb.joints["rail"]
+    with pytest.raises(lv.InputError, match="between 0 and 1"):
+        mb.limit("roof", rail, upper=1, stiffness=1.0, restitution=2.0)
+    q, v = mb.assembled.state
+    with pytest.raises(lv.InputError, match="no stops with a restitution"):
+        lv.ensemble(mb.system, q0=[q], v0=[v], scheme="lie-em", h=0.01, t_end=0.1)
+
+
+# -- integral control -------------------------------------------------------------------------------------------------
+def arm(**more):
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    rod = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1)
+    hinge = mb.revolute("hinge", mb.ground, rod, at=rod.a, axis="y")
+    mb.pid(hinge, stiffness=60, damping=12, integral=80, angle=lambda t: 0.3 * m.sin(t), **more)
+    return mb
+
+
+def test_integral_control_of_an_arm():
+    mb = arm()
+    assert mb.check().mobility == 1 and mb.check().bodies == 1
+    J = (3 * 0.02**2 + 1) / 12 + 0.25
+
+    def rates(t, y):
+        error = 0.3 * np.sin(t) - y[0]
+        return [y[1], (60 * error - 12 * y[1] + 80 * y[2] + G / 2 * np.cos(y[0])) / J, error]
+
+    exact = solve_ivp(rates, (0, 3), [0, 0, 0], rtol=1e-11, atol=1e-12).y[:, -1]
+    sizes, errors = [0.02, 0.01, 0.005, 0.0025], []
+    for h in sizes:
+        run = mb.simulate(t_end=3, h=h)
+        gap = run["hinge.angle"][-1] - exact[0], run["hinge controller.integral"][-1] - exact[2]
+        errors.append(np.abs(gap).max())
+        assert np.abs(run.observe("energy_balance_defect")).max() < 1e-13
+    assert measured_order(sizes, errors) == pytest.approx(2, abs=0.1)
+    assert errors[-1] < 1e-6
+
+
+def test_integral_control_of_a_slider_leaves_no_error():
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    body = mb.box("box", at=[0, 0, 0], size=[0.1, 0.1, 0.1], mass=2)
+    rail = mb.prismatic("rail", mb.ground, body, axis="z")
+    mb.pid(rail, stiffness=200, damping=40, integral=300, angle=0.5, name="servo")
+    run = mb.simulate(t_end=12, h=0.02)
+    assert run["rail.position"][-1] == pytest.approx(0.5, abs=1e-6)
+    assert run["servo.integral"][-1] == pytest.approx(2 * G / 300, abs=1e-6)  # it carries the weight
+    with pytest.raises(lv.InputError, match="rests where its error is zero"):
+        mb.equilibrium()
+    with pytest.raises(lv.InputError, match="integral"):
+        mb.pid(rail, stiffness=1.0, integral=-1.0, name="other")
