@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from livens.errors import InputError
-from livens.problems.bearing.hertz import hertz_stiffness
+from livens.multibody.contacts.laws.material import Material, hertz_stiffness
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,10 @@ class Bearing:
     def stiffness(self) -> tuple[float, float]:
         """K of ball and outer race, and of ball and inner race, in N/m^1.5."""
         ratio = self.diameter * np.cos(self.free_angle) / self.pitch
-        across = 2 / self.diameter - 1 / self.groove
-        curved = [-ratio / (1 + ratio), ratio / (1 - ratio)]
-        return tuple(  # type: ignore[return-value]  # there are two
-            hertz_stiffness(2 / self.diameter * (1 + along), across, self.modulus, self.poisson) for along in curved
-        )
+        ball, material = 2 / self.diameter, Material(self.modulus, self.poisson)
+        along = [-ball * ratio / (1 + ratio), ball * ratio / (1 - ratio)]
+        outer, inner = (hertz_stiffness((ball, ball), (x, -1 / self.groove), material) for x in along)
+        return outer, inner
 
     # -- rings and cage -----------------------------------------------------------------------------------------------
     @property

@@ -84,8 +84,8 @@ def _turned(b: Bearing, circle: float, shoulder: float, rim: float) -> tuple[np.
     along, r = profile[:, 0], profile[:, 1]
     grid = np.stack([np.broadcast_to(along, (_AROUND, len(r))), np.outer(c, r), np.outer(s, r)], axis=-1)
     i, j = np.meshgrid(np.arange(_AROUND), np.arange(len(r)), indexing="ij")
-    number = lambda i, j: (i % _AROUND) * len(r) + j % len(r)  # noqa: E731
-    a, b_, c_, d = number(i, j), number(i, j + 1), number(i + 1, j + 1), number(i + 1, j)
-    first, second = np.stack([a, b_, c_], -1).reshape(-1, 3), np.stack([a, c_, d], -1).reshape(-1, 3)
-    faces = np.vstack([first, second])
+    here, there = i * len(r), (i + 1) % _AROUND * len(r)
+    on = (j + 1) % len(r)
+    corners = ((here + j, here + on, there + on), (here + j, there + on, there + j))
+    faces = np.vstack([np.stack(three, -1).reshape(-1, 3) for three in corners])
     return grid.reshape(-1, 3), faces if sign < 0 else faces[:, ::-1]

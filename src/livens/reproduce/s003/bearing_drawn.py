@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.colors import to_rgb
-from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]  # it has no types
 
 from livens.models.problem import Problem
 from livens.plot.style import PALETTE

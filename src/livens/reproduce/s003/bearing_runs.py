@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -48,7 +49,7 @@ class Curves:
 
 @functools.cache
 def bearing(case: str, modes: int = 0) -> Problem:
-    options = dict(case=case) | (dict(modes=modes) if modes else {})
+    options: dict[str, Any] = dict(case=case) | (dict(modes=modes) if modes else {})
     return problems.load("ball-bearing", **options)
 
 
@@ -74,6 +75,7 @@ def cvode(case: str, tolerance: float, modes: int = 0) -> Curves:
     state = ca.vertcat(q, u)
     options = dict(reltol=tolerance, abstol=1e-3 * tolerance, max_num_steps=10**6)
     solver = ca.integrator("F", "cvodes", dict(x=state, t=t, ode=rate), 0.0, TIMES[1:].tolist(), options)
+    assert problem.q0 is not None and problem.v0 is not None
     begun = ca.DM(problem.q0), twists(system).twist(ca.DM(problem.q0), ca.DM(problem.v0))
     start = np.array(ca.evalf(ca.vertcat(*begun))).ravel()
     clock = time.perf_counter()

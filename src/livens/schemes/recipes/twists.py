@@ -41,7 +41,7 @@ class Twists:
     @functools.cached_property
     def of_coordinate(self) -> tuple[tuple[int, ...], ...]:
         """Which entries of u move a coordinate."""
-        found = {i: (j,) for i, j in self.place.items()}
+        found: dict[int, tuple[int, ...]] = {i: (j,) for i, j in self.place.items()}
         for frame, own in self.rates():
             found |= {i: tuple(range(own.start, own.stop)) for director in frame.directors for i in director}
         return tuple(found[i] for i in range(self.system.n))
