@@ -13,7 +13,7 @@ from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.system import System
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits, phase_of
-from livens.schemes.recipes.split_forces import Ahead, SplitStep
+from livens.schemes.recipes.split_forces import Ahead, SplitStep, at_start, from_momenta
 from livens.schemes.scaling import Scaling, StiffnessEstimate, written
 from livens.schemes.step import StepEquations
 from livens.schemes.stormer_verlet import SEPARABLE
@@ -144,7 +144,7 @@ class SemiExplicit(MapScheme):
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         if tells_elements_apart(model):
-            return {"A": self._split(model).at_start(values["q"], values["v"], t, h, k)} if self.kept else {}
+            return {"A": at_start(model, self.ahead, values, t, h, k)} if self.kept else {}
         phase, found = Phase(phase_of(model), k), {}
         q, p = ca.DM(values["q"]), ca.DM(values["p"])
         if self.scaling is not None:
@@ -163,7 +163,7 @@ class SemiExplicit(MapScheme):
         if self.fictive or not self.kept:
             return {}
         if tells_elements_apart(model):
-            return {"A": self._split(model).from_momenta(q, p, t, h, k)}
+            return {"A": from_momenta(model, self.ahead, q, p, t, h, k)}
         return {"A": self._ahead(Phase(phase_of(model), k), q, p, t, h)}
 
     def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from livens.schemes.recipes.split_forces import Ahead, split_forces
 from livens.schemes.recipes.twists import twists
 
 #: The limit is found to this many binary digits.
-_HALVINGS = 16
+_HALVINGS = 12
 
 
 def slopes(model: Any, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
