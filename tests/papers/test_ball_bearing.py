@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from pathlib import Path
 
 import casadi as ca
@@ -17,6 +18,8 @@ from livens.problems.bearing.start import axial_seat, radial_seat
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "ref_ball_bearing.json").read_text())
 SCHEME = "semi-explicit:0.5,0.8"
+#: A bearing with fewer balls under the same load each, where that is as good.
+FEW = dict(balls=3, load=1000 / 3)
 
 
 @functools.cache
@@ -203,6 +206,138 @@ def test_bad_bearings():
         (dict(load=-1.0), "load"),
         (dict(case="elastic", modes=3), "modes"),
         (dict(penalty=0.0), "penalty"),
+        (dict(oval=1e-3), "oval"),
     ):
         with pytest.raises(InputError, match=word):
             lv.problems.load("ball-bearing", **options)
+
+
+# -- energy, stability, elastic ring ----------------------------------------------------------------------------------
+def cvodes(problem, t_end, tolerance, more=()):
+    """CVODES through CasADi on positions and rates, and integrals of further powers; states at the end."""
+    from livens.reproduce.s003.bearing_runs import equations_of_motion
+    from livens.schemes.recipes.twists import twists
+
+    system = problem.system
+    q, u, t, rate = equations_of_motion(system)
+    extra = ca.vertcat(*(power(q, u, t) for power in more))
+    x = ca.vertcat(q, u, ca.SX.sym("w", len(more)))
+    options = dict(reltol=tolerance, abstol=1e-3 * tolerance, max_num_steps=10**6)
+    solver = ca.integrator("F", "cvodes", dict(x=x, t=t, ode=ca.vertcat(rate, extra)), 0.0, t_end, options)
+    u0 = np.array(ca.evalf(twists(system).twist(ca.DM(problem.q0), ca.DM(problem.v0)))).ravel()
+    found = np.array(solver(x0=np.concatenate([problem.q0, u0, np.zeros(len(more))]))["xf"]).ravel()
+    v = np.array(ca.evalf(twists(system).lifted(ca.DM(found[: system.n]), ca.DM(found[system.n : system.n + u0.size]))))
+    return found[: system.n], v.ravel(), found[system.n + u0.size :]
+
+
+def test_the_energy_account_closes():
+    """Energy at the end less what forces without potential did: nothing, beside what was turned over."""
+    from livens.schemes.recipes.split_forces import split_forces
+
+    problem = bearing("axial-step", **FEW)
+    system, k = problem.system, ca.DM(problem.system.parameter_vector())
+    forces = split_forces(system)
+
+    def power(q, u, t):
+        return ca.dot(forces.pushed((*forces.expensive, *forces.cheap), q, u, 0.0, k).free, u)
+
+    q, v, (work, turned) = cvodes(problem, 3e-4, 1e-12, [power, lambda q, u, t: ca.fabs(power(q, u, t))])
+    d = dynamics(system)
+    energy = ca.Function("E", [d.q, d.v, d.t, d.k], [d.T + d.V])
+    change = float(energy(q, v, 0.0, k) - energy(problem.q0, problem.v0, 0.0, k))
+    assert turned > 1e-3
+    assert abs(change - work) < 1e-10 * turned
+
+
+def test_an_oval_inner_race():
+    """The ring's load goes up and down twice per turn; energy is what forces and the moving race put in."""
+    from livens.schemes.recipes.split_forces import split_forces
+
+    problem = bearing("axial-step", oval=2e-6, **FEW)
+    system, k = problem.system, ca.DM(problem.system.parameter_vector())
+    forces = split_forces(system)
+
+    def power(q, u, t):
+        pushed = forces.pushed((*forces.expensive, *forces.cheap), q, u, t, k)
+        return ca.dot(pushed.free, u) + pushed.moving
+
+    t_end = 2e-4
+    q, v, (work,) = cvodes(problem, t_end, 1e-13, [power])
+    d = dynamics(system)
+    energy = ca.Function("E", [d.q, d.v, d.t, d.k], [d.T + d.V])
+    change = float(energy(q, v, t_end, k) - energy(problem.q0, problem.v0, 0.0, k))
+    assert work > 1e-3 and abs(change - work) < 1e-10 * work
+    run = lv.simulate(problem, scheme="semi-explicit-2:0.5", h=0.25e-6, t_end=t_end, every=100)
+    assert run.v[-1][:18] == pytest.approx(v[:18], abs=1e-2)
+    pressed = [lv.simulate(bearing(**FEW, **more), t_end=t_end)["ball1-inner.normal"] for more in ({}, dict(oval=2e-6))]
+    assert np.ptp(pressed[1]) > 5 * np.ptp(pressed[0])
+
+
+def test_radial_motion_against_another_solver():
+    """All coordinates of the radial case by CVODES at 1e-11: errors of the scheme fall with its order."""
+    problem = bearing("radial")
+    _, v, _ = cvodes(problem, 1e-4, 1e-11)
+    steps, errors = [0.5e-6, 0.25e-6, 0.125e-6, 0.0625e-6], {SCHEME: [], "semi-explicit-2:0.5": []}
+    for scheme, found in errors.items():
+        for h in steps:
+            end = lv.simulate(problem, scheme=scheme, h=h, t_end=1e-4, every=10**6)
+            found.append(np.abs(end.v[-1][:54] - v[:54]).max())
+    assert abs(measured_order(steps, errors[SCHEME]) - 1) < 0.1
+    assert abs(measured_order(steps, errors["semi-explicit-2:0.5"]) - 2) < 0.1
+    assert errors["semi-explicit-2:0.5"][-1] < 1e-5
+
+
+def test_the_longest_step():
+    """Theorem 3 by hand for one spring and damper; a bearing that is run with too long a step is told so."""
+    forces = [lv.Force(lambda q: -100.0 * q, expensive=True), lv.Force(lambda v: -3.0 * v, expensive=True)]
+    mass = lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, forces=forces)
+    found = lv.study.longest_step(mass, "semi-explicit:0.5,0.8", q0=[0.1], v0=[0.0])
+    assert found.h == pytest.approx((np.sqrt(9 + 400) - 3) / 100, rel=1e-3)
+    assert (found.stiffness, found.damping) == pytest.approx((100, 3))
+    limit = lv.study.longest_step(bearing(**FEW))
+    assert 3.4e-6 < limit.h < 6.6e-6 and "stable" in str(limit)
+    assert lv.study.longest_step(bearing(**FEW), "semi-explicit-2:0.5").h == pytest.approx(limit.h / 2, rel=0.1)
+    with pytest.raises(lv.IntegrationError, match=r"the expensive forces allow up to 4\.\de-06"):
+        lv.simulate(bearing(**FEW), h=8e-6, t_end=1e-3)
+    with pytest.raises(InputError, match="apart"):
+        lv.study.longest_step(bearing(**FEW), "lie-em")
+
+
+def test_an_elastic_ring_changes_its_diameter_as_theory_says():
+    """Two opposite forces, by the modes alone: ``(pi/4 - 2/pi) F R^3/(E I)``."""
+    b = Bearing(modes=4000)
+    shorter = sum(4 / b.mode(n)[1] for n in b.waves if n % 2 == 0)
+    assert shorter == pytest.approx((np.pi / 4 - 2 / np.pi) * b.ring_radius**3 / b.bending, rel=1e-6)
+
+
+def test_elastic_parts_need_a_beta_of_one_half():
+    """Contact forces converge with 1/2 in elastic modes; with 0.8 they are off by more than a tenth at any step."""
+    problem = bearing("elastic", modes=6)
+    softened = [lv.Element.__new__(lv.Element) for _ in problem.system.elements]
+    for copy, element in zip(softened, problem.system.elements, strict=True):
+        copy.__dict__.update(element.__dict__)
+        if element.name.startswith("bending"):
+            copy.beta = 0.8
+    given = dict(elements=softened, parameters=problem.system.shared.values, frames=True)
+    damped = lv.System(problem.system.coordinates, **given)
+    damped.quantities.update(problem.system.quantities)
+
+    def force(model, h):
+        run = lv.simulate(model, q0=problem.q0, v0=problem.v0, scheme=SCHEME, h=h, t_end=6e-4, every=round(1e-6 / h))
+        return np.asarray(run["ball1-outer.normal"])
+
+    exact = force(problem.system, 0.0625e-6)
+    size = exact.max()
+    right = [np.abs(force(problem.system, h) - exact).max() / size for h in (1e-6, 0.5e-6, 0.25e-6)]
+    wrong = [np.abs(force(damped, h) - exact).max() / size for h in (1e-6, 0.25e-6)]
+    assert right[0] < 0.25 and right[2] < right[1] / 2 < right[0] / 4
+    assert min(wrong) > 0.1 > 4 * right[2]
+
+
+def test_the_page_on_bearings_runs(capsys):
+    """Every block of Python, and what it prints."""
+    text = (Path(__file__).parents[2] / "docs" / "bearing.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(compile(block, "bearing.md", "exec"), names)
+    assert capsys.readouterr().out == "".join(re.findall(r"```output\n(.*?)```", text, flags=re.DOTALL))

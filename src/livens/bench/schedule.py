@@ -7,6 +7,7 @@ import platform
 from pathlib import Path
 
 import livens
+from livens.bench.ball_bearing import BallBearing
 from livens.bench.case import Case, Say
 from livens.bench.core import one_core
 from livens.bench.crowds import Crowds
@@ -36,7 +37,7 @@ def run(rounds: int, say: Say) -> Report:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
     cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Series(), StiffEquations()]
-    cases += [Steps(), DrawnToFirstStep(), IFToMM()]
+    cases += [Steps(), DrawnToFirstStep(), IFToMM(), BallBearing()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

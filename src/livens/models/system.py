@@ -346,7 +346,7 @@ class System(Model):
             for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
         ]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
-        told = list(number), elements, symmetries, self.quaternions, bool(self.frames), self.redundant
+        told: tuple[Any, ...] = list(number), elements, symmetries, self.quaternions, bool(self.frames), self.redundant
         if any(element.beta is not None for element in self.elements):
             told = (*told, [element.beta for element in self.elements])
         return (*told, self.controls) if self.controls else told

@@ -32,15 +32,17 @@ def ball_bearing(
     damping: float = 0.0,
     clearance: float = 15e-6,
     modes: int = 0,
+    oval: float = 0.0,
     scale: float = 1.0,
     penalty: float = 1e6,
 ) -> Problem:
     """`case` is "axial", "axial-step" (the load grows tenfold at the start), "radial", "radial-step" or "elastic".
 
     `load` in N acts on the inner ring, which a drive turns at `rpm`; "elastic" is the radial case with an outer ring
-    that bends in `modes` modal coordinates (16 if none are said). `damping` of contacts in s/m is 0.25 where the bearing
-    starts at rest under its load, and 0.02 where the load steps, unless it is given. `scale` times all lengths (1.7 for
-    balls of 0.01 kg). `penalty` in Hz is how stiff the housing and the drive are.
+    that bends in `modes` modal coordinates (16 if none are said). `damping` of contacts in s/m is 0.25 where the
+    bearing starts in equilibrium, and 0.02 where the load steps, unless it is given. `scale` times all lengths (1.7 for
+    balls of 0.01 kg). An inner race that is `oval` goes in and out by so many metres, twice around it. `penalty` in Hz
+    is how stiff the housing and the drive are.
     """
     one_of("case", case, CASES)
     step = case.endswith("-step")
@@ -55,6 +57,7 @@ def ball_bearing(
         axial=load if case.startswith("axial") else 0.0,
         radial=0.0 if case.startswith("axial") else -load,
         modes=(modes or 16) if case == "elastic" else modes,
+        oval=oval,
     )
     b = _scaled(b, positive("option 'scale'", scale))
     before = load * _BEFORE if step else load

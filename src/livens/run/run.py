@@ -25,7 +25,7 @@ from livens.results.record import Facts, Occurrence, Record, Statistics
 from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.actions import act
-from livens.run.advice import hidden_constraints_left
+from livens.run.advice import hidden_constraints_left, too_long_for_expensive_forces
 from livens.run.events import Event
 from livens.run.extremes import Extremes
 from livens.run.interrupt import Interrupt
@@ -331,6 +331,7 @@ class Run:
         statistics, cost = self.statistics, self._stepper.cost
         statistics.newton_iterations += int(np.add.reduce(steps.iterations))
         statistics.steps += steps.taken
+        statistics.count_forces(self._plan.scheme)
         repivots, reference_steps = self._before
         statistics.repivots = repivots + cost.repivots
         statistics.reference_steps = reference_steps + cost.reference_steps
@@ -389,10 +390,14 @@ class Run:
     def _advice(self, h: float) -> str:
         if not h:
             return "The motion may end there, as in a collision, or the model may not be smooth there"
-        return hidden_constraints_left(
-            self._plan, self._compiled.layout, self._carry, self._extremes.summary(), self.statistics.steps
-        ) or (
-            f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
+        plan, layout = self._plan, self._compiled.layout
+        left = hidden_constraints_left(plan, layout, self._carry, self._extremes.summary(), self.statistics.steps)
+        too_long = too_long_for_expensive_forces(plan)
+        return (
+            left
+            or too_long
+            or f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth "
+            "there"
         )
 
     def _happens_again(self, name: str) -> IntegrationError:
@@ -406,10 +411,9 @@ class Run:
         """End a run that has exploded: what follows would be numbers without meaning."""
         reason = self._extremes.exploded()
         if reason:
-            message = (
-                f"the run exploded before t = {self._carry.t:.9g}: {reason}. Try a smaller step than "
-                f"h = {self._plan.h:g}, or a scheme that is stable for it"
-            )
+            too_long = too_long_for_expensive_forces(self._plan)
+            advice = too_long or f"Try a smaller step than h = {self._plan.h:g}, or a scheme that is stable for it"
+            message = f"the run exploded before t = {self._carry.t:.9g}: {reason}. {advice}"
             raise IntegrationError(message, self._finished("failed", message))
 
     def _too_many_steps(self) -> bool:

@@ -164,6 +164,14 @@ class Scheme:
         """The same scheme with its steps scaled by this function of the state; see `livens.scaling`."""
         raise InputError(f"scheme '{self.name}' takes equal steps, it has no use for a scaling function")
 
+    def counted(self, steps: int, corrections: int) -> tuple[int, int]:
+        """How often forces and their Jacobians were evaluated in so many steps with so many Newton corrections.
+
+        A correction needs both at its beginning; after the last one of a step, forces tell whether it was. Schemes that
+        tell expensive forces apart count these.
+        """
+        return (corrections + steps, corrections) if corrections else (steps * self.evaluations, 0)
+
     def composed(self) -> Scheme:
         """The same as a part of a composition, whose steps differ in size: it remembers nothing of the next step."""
         return self

@@ -15,7 +15,8 @@ from livens.schemes.recipes.maps import MapScheme, Phase, Step, Written, phase_o
 from livens.schemes.recipes.split_forces import (
     Ahead,
     SplitForces,
-    SplitStep,
+    at_start,
+    from_momenta,
     memory_size,
     solved_in_closed_form,
     split_forces,
@@ -47,6 +48,15 @@ class Imex(MapScheme):
     forms = ("phase space", "elements")
     summary, source = "kicks with expensive forces around the midpoint rule with cheap ones", "docs/bearing.md"
     implicit = True
+
+    @property
+    def ahead(self) -> Ahead:
+        """Where A is evaluated."""
+        return KICK
+
+    def counted(self, steps: int, corrections: int) -> tuple[int, int]:
+        """Once at the start, then as often as a step says; Newton's method sees the cheap forces alone."""
+        return 1 + steps * self.evaluations, 0
 
     def missing(self, model: Any) -> list[str]:
         if not tells_elements_apart(model):
@@ -102,13 +112,13 @@ class Imex(MapScheme):
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         if tells_elements_apart(model):
-            return {"A": SplitStep(model, KICK, 0.5).at_start(values["q"], values["v"], t, h, k)}
+            return {"A": at_start(model, KICK, values, t, h, k)}
         phase = Phase(phase_of(model), k)
         return {"A": np.array(self._kick(phase, ca.DM(values["q"]), ca.DM(values["p"]), t)).ravel()}
 
     def following(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
         if tells_elements_apart(model):
-            return {"A": SplitStep(model, KICK, 0.5).from_momenta(q, p, t, h, k)}
+            return {"A": from_momenta(model, KICK, q, p, t, h, k)}
         return {"A": self._kick(Phase(phase_of(model), k), q, p, t)}
 
     def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:

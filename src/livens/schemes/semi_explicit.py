@@ -13,7 +13,7 @@ from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.system import System
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits, phase_of
-from livens.schemes.recipes.split_forces import Ahead, SplitStep
+from livens.schemes.recipes.split_forces import Ahead, SplitStep, at_start, from_momenta
 from livens.schemes.scaling import Scaling, StiffnessEstimate, written
 from livens.schemes.step import StepEquations
 from livens.schemes.stormer_verlet import SEPARABLE
@@ -104,6 +104,10 @@ class SemiExplicit(MapScheme):
             raise InputError(f"the scaling {scaling} looks ahead by alpha h, which is 0 in scheme '{self.name}'")
         return SemiExplicit(self.alpha, self.beta, scaling)
 
+    def counted(self, steps: int, corrections: int) -> tuple[int, int]:
+        """Once at the start, then as often as a step says; Newton's method sees the cheap forces alone."""
+        return 1 + steps * self.evaluations, 0
+
     def missing(self, model: Any) -> list[str]:
         if not tells_elements_apart(model):
             return [*super().missing(model), *no_constant_mass(model)][:1]
@@ -140,7 +144,7 @@ class SemiExplicit(MapScheme):
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         if tells_elements_apart(model):
-            return {"A": self._split(model).at_start(values["q"], values["v"], t, h, k)} if self.kept else {}
+            return {"A": at_start(model, self.ahead, values, t, h, k)} if self.kept else {}
         phase, found = Phase(phase_of(model), k), {}
         q, p = ca.DM(values["q"]), ca.DM(values["p"])
         if self.scaling is not None:
@@ -159,7 +163,7 @@ class SemiExplicit(MapScheme):
         if self.fictive or not self.kept:
             return {}
         if tells_elements_apart(model):
-            return {"A": self._split(model).from_momenta(q, p, t, h, k)}
+            return {"A": from_momenta(model, self.ahead, q, p, t, h, k)}
         return {"A": self._ahead(Phase(phase_of(model), k), q, p, t, h)}
 
     def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What the ball bearing is made of: data, Hertz' contact, forces, where it starts, the system."""
+"""What the ball bearing is made of: data, forces, where it starts, the system."""

@@ -8,7 +8,7 @@ else is given as forces. Balls need no orientation: their angles are ignorable, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,8 +57,11 @@ class Groove(NamedTuple):
     slope: Any  # of the ring's deflection along theta
 
 
-def _groove(q: Any, k: Any, waves: Sequence[int], first: int) -> Groove:
-    """The torus that a groove is; its deflection moves the circle of its section's centre outwards."""
+def _groove(q: Any, k: Any, waves: Sequence[int], first: int, turned: Any = None) -> Groove:
+    """The torus that a groove is; its deflection moves the circle of its section's centre outwards.
+
+    A ring that is `turned` by an angle is oval: its race goes in and out twice around it.
+    """
     d = q[:3] - q[6:9]
     rho = m.sqrt(d[1] ** 2 + d[2] ** 2)
     c, s = d[1] / rho, d[2] / rho
@@ -68,6 +71,11 @@ def _groove(q: Any, k: Any, waves: Sequence[int], first: int) -> Groove:
         a, b = q[first + 2 * i], q[first + 2 * i + 1]
         bent = bent + a * cosine + b * sine
         slope = slope + n * (b * cosine - a * sine)
+    if turned is not None:
+        across, along = c * c - s * s, 2 * s * c  # cos and sin of 2 theta
+        c2, s2 = m.cos(2 * turned), m.sin(2 * turned)
+        bent = bent + k.oval * (c2 * across + s2 * along)
+        slope = slope + 2 * k.oval * (s2 * across - c2 * along)
     off = rho - k.R - bent
     size = m.sqrt(d[0] ** 2 + off**2)
     u = m.array([d[0], off * c, off * s]) / size
@@ -86,27 +94,41 @@ def _angles(c: Any, s: Any, waves: Sequence[int]) -> list[tuple[Any, Any]]:
     return found
 
 
-@functools.cache
-def race_energy(waves: tuple[int, ...], first: int) -> ModelFunction:
-    def potential(q: Any, k: Any) -> Any:
-        return _hertz_energy(k.K, _groove(q, k, waves, first).touch.depth)
-
-    return potential
+def _turned(q: Any, t: Any, k: Any) -> Any:
+    """How far an inner ring has turned in space."""
+    return k.speed * t + q[9]
 
 
 @functools.cache
-def race_forces(spins: bool, waves: tuple[int, ...], first: int) -> ModelFunction:
+def race_energy(waves: tuple[int, ...], first: int, oval: bool = False) -> ModelFunction:
+    if oval:
+        return lambda q, t, k: _hertz_energy(k.K, _groove(q, k, waves, first, _turned(q, t, k)).touch.depth)
+    return lambda q, k: _hertz_energy(k.K, _groove(q, k, waves, first).touch.depth)
+
+
+def _growth(groove: Groove, v: Any, k: Any, first: int, bends: bool, oval: bool) -> tuple[Any, Any, Any]:
+    """How the depth grows with the ball's place (with the other sign, with the ring's) and with each mode, and its
+    rate."""
+    u = groove.touch.u
+    radial = m.dot(u, groove.e_r)
+    on_ball = u - radial * groove.slope / groove.rho * groove.e_t if bends or oval else u
+    on_modes = [-radial * wave for both in groove.waves for wave in both]
+    rate = m.dot(on_ball, v[:3] - v[6:9])
+    for i, part in enumerate(on_modes):
+        rate = rate + part * v[first + i]
+    if oval:  # the race turns under the ball
+        rate = rate + radial * groove.slope * (k.speed + v[9])
+    return on_ball, on_modes, rate
+
+
+@functools.cache
+def race_forces(spins: bool, waves: tuple[int, ...], first: int, oval: bool = False) -> ModelFunction:
     """Damping, friction and pivoting between a ball and a race; a ring that `spins` has its angle after its centre."""
 
-    def forces(q: Any, v: Any, k: Any) -> Any:
-        groove = _groove(q, k, waves, first)
+    def acting(q: Any, v: Any, k: Any, turned: Any) -> Any:
+        groove = _groove(q, k, waves, first, turned)
         u, depth, lever = groove.touch
-        radial = m.dot(u, groove.e_r)
-        on_ball = u - radial * groove.slope / groove.rho * groove.e_t if waves else u  # how the depth grows
-        on_modes = [-radial * wave for both in groove.waves for wave in both]
-        rate = m.dot(on_ball, v[:3] - v[6:9])
-        for i, part in enumerate(on_modes):
-            rate = rate + part * v[first + i]
+        on_ball, on_modes, rate = _growth(groove, v, k, first, bool(waves), oval)
         elastic = _hertz(k.K, depth)
         Q = elastic * m.maximum(0.0, 1 + k.damping * rate)
         spin = k.speed + v[9] if spins else 0.0
@@ -121,22 +143,21 @@ def race_forces(spins: bool, waves: tuple[int, ...], first: int) -> ModelFunctio
         pushed = friction - (Q - elastic) * on_ball
         found = [*pushed, *(m.cross(lever, friction) + moment), *(-pushed)]
         if spins:
-            found.append(-(arm[1] * friction[2] - arm[2] * friction[1]) - moment[0])
+            turning = -(arm[1] * friction[2] - arm[2] * friction[1]) - moment[0]
+            found.append(turning - (Q - elastic) * m.dot(u, groove.e_r) * groove.slope if oval else turning)
         return [*found, *(-(Q - elastic) * part for part in on_modes)]
 
-    return forces
+    if oval:
+        return lambda q, v, t, k: acting(q, v, k, _turned(q, t, k))
+    return lambda q, v, k: acting(q, v, k, None)
 
 
-def race_normal(spins: bool, waves: tuple[int, ...], first: int) -> ModelFunction:
-    """The normal force."""
+def race_normal(waves: tuple[int, ...], first: int, oval: bool = False) -> Callable[..., Any]:
+    """The normal force, of coordinates, velocities, time and parameters."""
 
-    def normal(q: Any, v: Any, k: Any) -> Any:
-        groove = _groove(q, k, waves, first)
-        radial = m.dot(groove.touch.u, groove.e_r)
-        on_ball = groove.touch.u - radial * groove.slope / groove.rho * groove.e_t if waves else groove.touch.u
-        rate = m.dot(on_ball, v[:3] - v[6:9])
-        for i, wave in enumerate(wave for both in groove.waves for wave in both):
-            rate = rate - radial * wave * v[first + i]
+    def normal(q: Any, v: Any, t: Any, k: Any) -> Any:
+        groove = _groove(q, k, waves, first, _turned(q, t, k) if oval else None)
+        _, _, rate = _growth(groove, v, k, first, bool(waves), oval)
         return _hertz(k.K, groove.touch.depth) * m.maximum(0.0, 1 + k.damping * rate)
 
     return normal
@@ -175,7 +196,7 @@ def pocket_forces(q: Any, v: Any, k: Any) -> Any:
     return [*pushed, *m.cross(lever, friction), *(-pushed), *(-x * f for x in parts for f in pushed)]
 
 
-def pocket_normal(q: Any, v: Any, k: Any) -> Any:
+def pocket_normal(q: Any, v: Any, t: Any, k: Any) -> Any:
     """The normal force."""
     (u, depth, _), _ = _pocket(q, k)
     return k.pocket_stiffness * depth * m.maximum(0.0, 1 + k.pocket_damping * _pocket_rate(q, v, k, u))

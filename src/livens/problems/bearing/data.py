@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from livens.errors import InputError
-from livens.problems.bearing.hertz import hertz_stiffness
+from livens.multibody.contacts.laws.material import Material, hertz_stiffness
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class Bearing:
     ring_thickness: float = 3.5e-3
     modes: int = 0
     mode_damping: float = 0.01
+    #: How far the inner race goes in and out, twice around it.
+    oval: float = 0.0
 
     def __post_init__(self) -> None:
         if self.clearance < 0 or self.clearance / 2 >= self.spread:
@@ -62,6 +64,8 @@ class Bearing:
         if self.balls < 2 or self.balls * self.diameter > 0.98 * np.pi * self.pitch:
             most = int(0.98 * np.pi * self.pitch / self.diameter)
             raise InputError(f"{self.balls} balls do not fit: there must be between 2 and {most}")
+        if abs(self.oval) > 0.1 * self.spread:
+            raise InputError(f"oval must be at most {0.1 * self.spread:.2g} m, a tenth of what the grooves are apart")
         if self.modes % 2 or self.modes < 0:
             raise InputError(f"modes must be an even number (a cosine and a sine each), got {self.modes}")
 
@@ -109,11 +113,10 @@ class Bearing:
     def stiffness(self) -> tuple[float, float]:
         """K of ball and outer race, and of ball and inner race, in N/m^1.5."""
         ratio = self.diameter * np.cos(self.free_angle) / self.pitch
-        across = 2 / self.diameter - 1 / self.groove
-        curved = [-ratio / (1 + ratio), ratio / (1 - ratio)]
-        return tuple(  # type: ignore[return-value]  # there are two
-            hertz_stiffness(2 / self.diameter * (1 + along), across, self.modulus, self.poisson) for along in curved
-        )
+        ball, material = 2 / self.diameter, Material(self.modulus, self.poisson)
+        along = [-ball * ratio / (1 + ratio), ball * ratio / (1 - ratio)]
+        outer, inner = (hertz_stiffness((ball, ball), (x, -1 / self.groove), material) for x in along)
+        return outer, inner
 
     # -- rings and cage -----------------------------------------------------------------------------------------------
     @property

@@ -27,9 +27,15 @@ def nothing(q: Any) -> list[Shape]:
     return []
 
 
+def turned_ring(b: Bearing, which: str) -> tuple[np.ndarray, np.ndarray]:
+    """The outer or the inner ring: points and triangles."""
+    sign = 1 if which == "outer" else -1
+    shoulder, rim = b.pitch / 2 + sign * 0.3 * b.diameter, b.pitch / 2 + sign * 0.85 * b.diameter
+    return _turned(b, b.outer_circle if sign > 0 else b.inner_circle, shoulder, rim)
+
+
 def outer(b: Bearing) -> ModelFunction:
-    shoulder, rim = b.pitch / 2 + 0.3 * b.diameter, (b.pitch + b.diameter) / 2 + 0.35 * b.diameter
-    vertices, faces = _turned(b, b.outer_circle, shoulder, rim)
+    vertices, faces = turned_ring(b, "outer")
 
     def look(q: Any) -> Shape:
         return shapes.mesh(q[:3], vertices=vertices, faces=faces, name="outer ring", trace=None)
@@ -39,9 +45,8 @@ def outer(b: Bearing) -> ModelFunction:
 
 def inner(b: Bearing) -> ModelFunction:
     """With a key that shows how it turns."""
-    shoulder, rim = b.pitch / 2 - 0.3 * b.diameter, (b.pitch - b.diameter) / 2 - 0.35 * b.diameter
-    vertices, faces = _turned(b, b.inner_circle, shoulder, rim)
-    key = 0.18 * b.diameter
+    vertices, faces = turned_ring(b, "inner")
+    rim, key = b.pitch / 2 - 0.85 * b.diameter, 0.18 * b.diameter
 
     def look(q: Any, t: Any, k: Any) -> list[Shape]:
         angle = k.speed * t + q[3]
@@ -79,8 +84,8 @@ def _turned(b: Bearing, circle: float, shoulder: float, rim: float) -> tuple[np.
     along, r = profile[:, 0], profile[:, 1]
     grid = np.stack([np.broadcast_to(along, (_AROUND, len(r))), np.outer(c, r), np.outer(s, r)], axis=-1)
     i, j = np.meshgrid(np.arange(_AROUND), np.arange(len(r)), indexing="ij")
-    number = lambda i, j: (i % _AROUND) * len(r) + j % len(r)  # noqa: E731
-    a, b_, c_, d = number(i, j), number(i, j + 1), number(i + 1, j + 1), number(i + 1, j)
-    first, second = np.stack([a, b_, c_], -1).reshape(-1, 3), np.stack([a, c_, d], -1).reshape(-1, 3)
-    faces = np.vstack([first, second])
+    here, there = i * len(r), (i + 1) % _AROUND * len(r)
+    on = (j + 1) % len(r)
+    corners = ((here + j, here + on, there + on), (here + j, there + on, there + j))
+    faces = np.vstack([np.stack(three, -1).reshape(-1, 3) for three in corners])
     return grid.reshape(-1, 3), faces if sign < 0 else faces[:, ::-1]

@@ -146,9 +146,9 @@ def bearing_system(b: Bearing) -> System:
             ),
             Element(
                 [*ball, *of["inner"]],
-                potential=contacts.race_energy((), 10),
-                forces=contacts.race_forces(True, (), 10),
-                parameters=dict(K=inner, R=b.inner_circle),
+                potential=contacts.race_energy((), 10, bool(b.oval)),
+                forces=contacts.race_forces(True, (), 10, bool(b.oval)),
+                parameters=dict(K=inner, R=b.inner_circle) | (dict(oval=b.oval) if b.oval else {}),
                 name=f"ball{i}-inner",
                 expensive=True,
             ),
@@ -188,8 +188,8 @@ def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
     numbers = {element.name: i for i, element in enumerate(system.elements)}
     waves = tuple(b.waves)
     normals = {
-        "outer": contacts.race_normal(False, waves, 9),
-        "inner": contacts.race_normal(True, (), 10),
+        "outer": contacts.race_normal(waves, 9),
+        "inner": contacts.race_normal((), 10, bool(b.oval)),
         "cage": contacts.pocket_normal,
     }
     found = {}
@@ -198,16 +198,14 @@ def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
             name = f"ball{i}-{other}"
             words = f"normal force between ball {i} and the {other}{'' if other == 'cage' else ' race'}"
             found[f"{name}.normal"] = Quantity(words, "N", _of_element(system, numbers[name], function))
-    directors = [[place[f"cage.{c}{i}"] for i in "xyz"] for c in ("d2", "d3")] if "cage.d2x" in place else None
     own = list(system.indices[numbers["cage"]])
-    directors = [own[6:9], own[9:12]] if directors is None else directors
-    first = own[3:6]
+    directors = [own[i : i + 3] for i in (3, 6, 9)]
     inner = [place[f"inner.{c}"] for c in "xyz"]
     drive, psi = list(system.parameter_indices[numbers["drive"]]), place["inner.phi"]
 
     def speed(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
         """About the axis of space."""
-        omega = sum((ca.cross(q[i], v[i]) for i in (first, *directors)), ca.SX.zeros(3)) / 2
+        omega = sum((ca.cross(q[i], v[i]) for i in directors), ca.SX.zeros(3)) / 2
         return omega[0]
 
     def torque(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
@@ -228,7 +226,7 @@ def _of_element(system: System, number: int, function: Callable[..., Any]) -> Ca
     def expression(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
         own = m.symbols(k[where])
         named = Namespace(system.shared.named(own[:size]) | element.parameters.named(own[size:]))
-        return m.expression(function(m.symbols(q[index]), m.symbols(v[index]), named))
+        return m.expression(function(m.symbols(q[index]), m.symbols(v[index]), m.symbols(ca.SX(t))[0], named))
 
     return expression
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,15 +163,6 @@ class SplitStep:
         u = self.twists.twist(q, v)
         return self.ahead(self.forces, q, u, ca.SX.zeros(self.twists.size), t, h, k)
 
-    def at_start(self, q: Any, v: Any, t: float, h: float, k: Any) -> np.ndarray:
-        """The same as numbers."""
-        return np.array(_start_function(self.system, self.ahead)(q, v, t, h, k)).ravel()
-
-    def from_momenta(self, q: Any, p: Any, t: Any, h: Any, k: Any) -> Any:
-        """The same as an expression of coordinates and momenta."""
-        u = self.twists.of_momenta(q, p, k)
-        return self.ahead(self.forces, q, u, ca.SX.zeros(self.twists.size), t, h, k)
-
     def equations(self) -> FlatEquations:
         layout = self.system.layout.with_(**({"A": memory_size(self.system)} if self.kept else {}))
         unknowns = Layout(mean_velocity=len(self.unknown), lam=len(self.held))
@@ -239,6 +230,17 @@ class SplitStep:
             change = tw.mass_matrix(q_m, v_m, k) @ (u - u0)[:count] - h / 2 * tw.inertial_force(q_m, v_m, k)
             rows[others] = (change - h / 2 * (total + reaction)[:count])[others]
         return [rows[list(self.unknown)]]
+
+
+def at_start(system: System, ahead: Ahead, values: Mapping[str, Any], t: float, h: float, k: Any) -> np.ndarray:
+    """A of the first step of a run, which starts with these coordinates and velocities."""
+    return np.array(_start_function(system, ahead)(values["q"], values["v"], t, h, k)).ravel()
+
+
+def from_momenta(system: System, ahead: Ahead, q: Any, p: Any, t: Any, h: Any, k: Any) -> Any:
+    """The same as an expression of coordinates and momenta."""
+    bodies = twists(system)
+    return ahead(split_forces(system), q, bodies.of_momenta(q, p, k), ca.SX.zeros(bodies.size), t, h, k)
 
 
 @functools.lru_cache(maxsize=32)

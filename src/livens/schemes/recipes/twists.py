@@ -1,8 +1,8 @@
 """Bodies by their velocities: plain coordinates, and frames that turn on the group of rotations.
 
 Of a frame with directors, the six numbers (three in the plane) of its twist say how it moves: the velocity of its
-centre and its rate of rotation. All other coordinates are their own velocity. A step along a twist takes a plain coordinate
-straight on and turns directors by the exponential map, so that they stay orthonormal.
+centre and its rate of rotation. All other coordinates are their own velocity. A step along a twist takes a plain
+coordinate straight on and turns directors by the exponential map, so that they stay orthonormal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Twists:
     @functools.cached_property
     def of_coordinate(self) -> tuple[tuple[int, ...], ...]:
         """Which entries of u move a coordinate."""
-        found = {i: (j,) for i, j in self.place.items()}
+        found: dict[int, tuple[int, ...]] = {i: (j,) for i, j in self.place.items()}
         for frame, own in self.rates():
             found |= {i: tuple(range(own.start, own.stop)) for director in frame.directors for i in director}
         return tuple(found[i] for i in range(self.system.n))
