@@ -113,7 +113,7 @@ class DrawnBeams(DrawnBodies):
                 continue
             if not own > 0:
                 raise InputError(f"{name}: no bar ends in point {i}, so it has no mass")
-            element = particle(f"{name}_{i}", own, dimension=d, look=[])
+            element = particle(f"{name}_{i}", own, dimension=d)
             self._new(f"{name}_{i}")
             found.append(self._added(f"{name}_{i}", element, place, np.eye(d), None, ("particle",)))
         for i, j in joined:
@@ -156,7 +156,8 @@ class DrawnBeams(DrawnBodies):
             if closed and i == last:
                 part = nodes[0]
             if part is None:
-                part = self._node(f"{name}_{i}", section, share, line.places[i], line.axes[i])
+                ends = i in (0, last)
+                part = self._node(f"{name}_{i}", section, share, line.places[i], line.axes[i], ends)
             elif part.element is not None and not (closed and i == last):
                 _heavier(part, section, share, line.axes[i])
             nodes.append(part)
@@ -183,9 +184,11 @@ class DrawnBeams(DrawnBodies):
                 "such as mb.fixed"
             )
 
-    def _node(self, name: str, section: Section, share: float, place: np.ndarray, axes: np.ndarray) -> Part:
+    def _node(
+        self, name: str, section: Section, share: float, place: np.ndarray, axes: np.ndarray, traced: bool
+    ) -> Part:
         self._new(name)
-        look = [shapes.sphere(np.zeros(self.dimension), section.radius, trace=None)]
+        look = [shapes.sphere(np.zeros(self.dimension), section.radius, trace=0.0 if traced else None)]
         mass, inertia = section.mass * share, section.inertia * share
         element: Body
         if self.dimension == 2:

@@ -30,7 +30,7 @@ FUSED_UNKNOWNS = 300
 #: Of bodies in space, a third of that: what is written for each unknown is longer, and runs no faster than pieces do.
 FUSED_FRAME_UNKNOWNS = 100
 #: Elements of beams are longer still: energies through this many invariants, if there are some of them.
-_LONG_ENERGY, _SOME = 7, 3
+_LONG_ENERGY, _SOME = 4, 3
 #: A step has hardly more unknowns than this for each coordinate and constraint.
 _FEW = 12
 #: Where nobody says how long the first step is, and nothing of the start does, it is this part of the time span.

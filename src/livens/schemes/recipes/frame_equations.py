@@ -100,7 +100,7 @@ class Slopes:
 
 
 #: Energies through at least this many invariants have derivatives that are cheaper as products.
-_MANY_INVARIANTS = 6
+_MANY_INVARIANTS = 4
 
 
 def chained(scheme: Any, model: ElementModel, arguments: list[Any]) -> Slopes | None:
