@@ -168,6 +168,7 @@ def advance(kernels: LaneKernels, w: Lanes, steps: int, number: int, h: float, o
     trusted, scratch = work + (2 * n + 4) * width, work + (2 * n + 5) * width
     for i in range(width):
         c[i] = h
+        w.counts[i] += steps if n > 0 else 0
     for s in range(steps):
         t = origin + (number + s) * h
         for i in range(width):
@@ -178,11 +179,10 @@ def advance(kernels: LaneKernels, w: Lanes, steps: int, number: int, h: float, o
             continue
         past, x = w.X + s * n * width, w.X + (s + PAST) * n * width
         call(kernels.predict, past, z, c, work, trusted)
-        rough = False
+        rough = 0
         for i in range(width):
-            rough = rough or trusted[i] == 0.0
-            w.counts[i] += 1
-        if rough:
+            rough += trusted[i] == 0.0
+        if rough > 0:
             # the guess may look at the unknowns, and the lanes that are smooth must keep theirs
             call(kernels.guess, x, z, c, work, scratch)
             for j in range(n):
@@ -192,10 +192,10 @@ def advance(kernels: LaneKernels, w: Lanes, steps: int, number: int, h: float, o
         if (number + s) % REFRESH == 0:
             call(kernels.floor, x, z, c, dx, work)
         call(kernels.first, x, z, c, work, out)
-        good = True
+        bad = 0
         for i in range(width):
-            good = good and (verdict[i] <= 1.0 or dead[i])
-        if not good:
+            bad += (not verdict[i] <= 1.0) & (dead[i] == 0)
+        if bad > 0:
             _more_corrections(kernels, w, x, z, out)
             for i in range(width):
                 if dead[i] and w.died[i] < 0:
