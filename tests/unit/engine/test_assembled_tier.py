@@ -98,3 +98,14 @@ def test_the_code_does_not_grow_with_the_system(four_bars):
     assert len(twice.assembly.kernels) == len(compiled.assembly.kernels)
     assert len(twice.elimination.classes) <= len(compiled.elimination.classes) + 4
     assert twice.elimination.rounds <= compiled.elimination.rounds + 2
+
+
+def test_fronts_of_all_rounds_look_alike():
+    """What earlier fronts left to a block is taken over by a neighbour, so the sources of a front do not grow."""
+    order = compiled_step(lv.problems.load("n-four-bar", N=200).system, schemes.get("livens-em")).elimination
+    rounds: dict[int, set[int]] = {}
+    for batch in order.batches:
+        rounds.setdefault(batch.of.number, set()).add(batch.round)
+    assert order.rounds >= 6
+    assert max(len(found) for found in rounds.values()) >= 2  # odd and even rounds
+    assert max(made.source_count for made in order.classes) <= 6

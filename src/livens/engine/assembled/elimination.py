@@ -30,8 +30,13 @@ _MOST_PRODUCTS, _FEW_PRODUCTS, _PRODUCTS_PER_FRONT = 4000, 1000, 40
 #: Rounds in which nearly every front has its own shape, as in nets, are compiled as long as there is no more code than
 #: this many products, and some for each unknown.
 _CODE, _CODE_PER_UNKNOWN = 10_000, 0.5
-#: So many unknowns are solved at once in the end: no class for a single front.
-_SMALL_CORE = 24
+#: So many unknowns are solved at once in the end: no class for a single front. Of large systems they may be more, one
+#: for so many unknowns there are: to compile the last few fronts takes longer than to solve for them.
+_SMALL_CORE, _LARGE_CORE, _UNKNOWNS_PER_CORE = 24, 64, 500
+
+
+#: Boundary, sources in a canonical order, and their numbers.
+_Found = tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]
 
 
 @dataclass
@@ -224,7 +229,7 @@ class Elimination:
             self._match = match
 
     # -- rounds -------------------------------------------------------------------------------------------------------
-    def _front(self, block: int) -> tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]:
+    def _front(self, block: int) -> _Found:
         """Boundary, sources in a canonical order, and their numbers."""
         bound: dict[int, int] = {}
         numbers: list[int] = []
@@ -248,10 +253,11 @@ class Elimination:
         ready = [b < self.bodies for b in range(count)]
         known: dict[tuple[object, ...], FrontClass] = {}
         remaining, dirty = list(range(count)), set(range(count))
-        found: dict[int, tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]] = {}
+        found: dict[int, _Found] = {}
         cost: dict[int, int] = {}
         refused: set[int] = set()
         code = _CODE + _CODE_PER_UNKNOWN * sum(sizes)
+        core = min(max(_SMALL_CORE, sum(sizes) // _UNKNOWNS_PER_CORE), _LARGE_CORE)
         while remaining:
             for b in dirty:
                 if self._alive[b]:
@@ -261,7 +267,7 @@ class Elimination:
             dirty = set()
             able = [b for b in remaining if ready[b] and b not in refused and cost[b] + sizes[b] <= self._largest]
             left = sum(sizes[b] for b in remaining)
-            if not able or len(self.classes) > _MOST_CLASSES or left <= _SMALL_CORE:
+            if not able or len(self.classes) > _MOST_CLASSES or left <= core:
                 break
             smallest = min(cost[b] for b in able)
             blocked: set[int] = set()
@@ -271,15 +277,16 @@ class Elimination:
                     chosen.append(b)
                     blocked.update(found[b][0])
             groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+            planned, taken_over = self._taken_over(chosen, found)
             for b in chosen:
-                bound, shape, _ = found[b]
+                bound, shape, _ = planned[b]
                 ids = tuple((s.number, role, local) for s, role, local in shape)
                 groups[self._kinds[b], ids, tuple(sizes[x] for x in bound)].append(b)
             if 2 * len(groups) > len(chosen) and sum(made.products for made in self.classes) > code:
                 break  # nearly every front has its own shape
             gone: set[int] = set()
             for key, members in groups.items():
-                gone |= self._eliminate(key, members, found, known, refused)
+                gone |= self._eliminate(key, members, planned, known, refused)
             if not gone and not (set(able) - refused):
                 break
             for b in gone:
@@ -289,10 +296,42 @@ class Elimination:
                     if x >= self.bodies and not ready[x]:
                         ready[x] = self._match[x] == b if self._match else True
             remaining = [b for b in remaining if self._alive[b]]
+            for b in gone:
+                for x, source in taken_over[b]:
+                    self._at_block[x].remove(source)
             for x in dirty:
                 self._at_block[x] = [s for s in self._at_block[x] if self._matters(x, *s)]
             self.rounds += 1
         self._core_blocks = remaining
+
+    def _taken_over(
+        self, chosen: list[int], found: dict[int, _Found]
+    ) -> tuple[dict[int, _Found], dict[int, list[tuple[int, tuple[int, int]]]]]:
+        """The fronts of a round, with what they take over from their boundaries.
+
+        What earlier fronts have left to a block alone is added to what the first front of the round leaves there. So
+        the sources of a block do not grow in number from round to round, and the fronts of all rounds look alike.
+        """
+        planned: dict[int, _Found] = {}
+        taken: dict[int, list[tuple[int, tuple[int, int]]]] = {}
+        served: set[int] = set()
+        for b in chosen:
+            bound, shape, numbers = found[b]
+            taken[b], more = [], []
+            for place, x in enumerate(bound):
+                if x in served:
+                    continue
+                served.add(x)
+                for number, role in self._at_block[x]:
+                    source = self.sources[number]
+                    others = [other for other in source.blocks if other not in (x, b)]
+                    if source.of is not None and not any(self._alive[other] for other in others):
+                        taken[b].append((x, (number, role)))
+                        local = tuple(place if i == role else -1 for i in range(len(source.blocks)))
+                        more.append((place, source.signature.number, role, number, (source.signature, -1, local)))
+            more.sort(key=lambda found: found[:4])
+            planned[b] = bound, (*shape, *(one[-1] for one in more)), [*numbers, *(one[3] for one in more)]
+        return planned, taken
 
     def _matters(self, block: int, number: int, role: int) -> bool:
         """Whether a source has something left to say about a block."""
@@ -304,7 +343,7 @@ class Elimination:
         self,
         key: tuple[object, ...],
         members: list[int],
-        found: dict[int, tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]],
+        found: dict[int, _Found],
         known: dict[tuple[object, ...], FrontClass],
         refused: set[int],
     ) -> set[int]:

@@ -58,7 +58,9 @@ class Shape:
     """What fronts of a class have in common."""
 
     kinds: tuple[int, ...]  # of the unknowns to be eliminated: 0 for coordinates, 1 for multipliers
-    sources: tuple[tuple[Signature, int, tuple[int, ...]], ...]  # (signature, own role, boundary block of each role)
+    #: (signature, own role, boundary block of each role); an own role of -1 is that of a source which is taken over
+    #: from the boundary, to be added to what the front leaves there.
+    sources: tuple[tuple[Signature, int, tuple[int, ...]], ...]
     boundary: tuple[int, ...]  # sizes of its blocks
 
 
@@ -80,14 +82,14 @@ class FrontClass:
                 return -1 if local[role] < 0 else self.p + offsets[local[role]] + position
 
             for row_role, row, column_role, column, slot in signature.entries:
-                if own not in (row_role, column_role):
+                if own >= 0 and own not in (row_role, column_role):
                     continue
                 i, j = at(row_role, row), at(column_role, column)
                 if i >= 0 and j >= 0:
                     comes[i, j].append((s, slot))
             for role, row, slot in signature.right:
-                if role == own:
-                    right[row].append((s, slot))
+                if role == own or (own < 0 and local[role] >= 0):
+                    right[at(role, row)].append((s, slot))
         #: Where the entries of the matrix, and of its right-hand side, come from: (source, slot).
         self.comes, self.right = dict(sorted(comes.items())), dict(sorted(right.items()))
         self.order: tuple[tuple[int, int], ...] = ()  # (row, column) of the pivots
@@ -235,12 +237,12 @@ class FrontClass:
         return find_or_compile(content, text, name, 1)
 
     def _right_sides(self, e: IndexedEmitter, sources: list[str]) -> dict[int, str]:
-        """The residuals of the rows to be eliminated, with what earlier fronts add."""
-        y = {}
-        for i in range(self.p):
-            y[i] = e.gather("%a1", e.index(self.source_count + i))
-            for s, slot in self.right.get(i, ()):
-                y[i] = e.add(y[i], e.gather("%a0", sources[s], slot * WIDTH))
+        """The residuals of the rows to be eliminated, with what earlier fronts add; of the boundary, that alone."""
+        y = {i: e.gather("%a1", e.index(self.source_count + i)) for i in range(self.p)}
+        for i, parts in self.right.items():
+            for s, slot in parts:
+                value = e.gather("%a0", sources[s], slot * WIDTH)
+                y[i] = e.add(y[i], value) if i in y else value
         return y
 
     def _factor_text(self, name: str, keep: bool) -> str:
