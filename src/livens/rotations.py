@@ -339,6 +339,33 @@ def euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
     return EulerAngles(_wrapped(first), float(second), _wrapped(third), singular)
 
 
+def euler_rates(angles: Any, axes: str = "zxz") -> np.ndarray:
+    """The matrix Z of ``angles' = Z Omega`` for intrinsic Euler angles and angular velocities in body-fixed axes.
+
+    It is what `livens.MultibodyEquations` asks for as `kinematics`, and singular where the angles are.
+
+    >>> euler_rates([0.4, 0.5, 0.0], "xyz").round(3).tolist()
+    [[1.139, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.546, 0.0, 1.0]]
+    """
+    i, j, k = _axes(axes)
+    _, b, c = _items(angles, 3)
+    parity, other = (1.0 if (j - i) % 3 == 1 else -1.0), 3 - i - j
+    # before the last turn the angular velocity is a' (cos b e_i + parity sin b e_other) + b' e_j + c' e_k
+    S: list[list[Any]] = [[0.0] * 3 for _ in range(3)]
+    S[1][j] = S[2][k] = 1.0
+    if k == i:
+        S[0][other] = parity / m.sin(b)
+        S[2][other] = -parity * m.cos(b) / m.sin(b)
+    else:
+        S[0][i] = 1 / m.cos(b)
+        S[2][i] = -parity * m.sin(b) / m.cos(b)
+    turn: list[list[Any]] = [[float(row == column) for column in range(3)] for row in range(3)]
+    x, y = (k + 1) % 3, (k + 2) % 3
+    turn[x][x] = turn[y][y] = m.cos(c)
+    turn[x][y], turn[y][x] = -m.sin(c), m.sin(c)
+    return m.array([[sum(S[row][n] * turn[n][column] for n in range(3)) for column in range(3)] for row in range(3)])
+
+
 def _wrapped(angle: float) -> float:
     """In (-pi, pi]."""
     return float(-((-angle + m.pi) % (2 * m.pi) - m.pi))

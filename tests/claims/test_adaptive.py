@@ -27,7 +27,8 @@ ORDERS = [
     (MET1, 2), (MET2, 1), ("adaptive-variational:0.5,0", 2), ("adaptive-variational:0.5,1", 2),
     ("adaptive-variational:0.3,0.7", 1), ("adaptive-variational:1,1", 1), ("adaptive-variational:0,0.5", 1),
     ("sundman", 2), ("sundman-doubled", 2), ("step-density", 2), ("yoshida-4:sundman", 4),
-    ("yoshida-4:step-density", 4), (f"suzuki-4:{MET1}", 4),
+    ("yoshida-4:step-density", 4), (f"suzuki-4:{MET1}", 4), ("step-density:gauss-2", 4),
+    ("step-density:implicit-midpoint", 2), ("step-density:lobatto-iiia-iiib-3", 4),
 ]  # fmt: skip
 
 
@@ -55,6 +56,30 @@ def test_orders_with_scalings_of_momenta_too(scheme, g):
         for h in steps
     ]
     assert measured_order(steps, errors) == pytest.approx(2, abs=0.1)
+
+
+def test_step_density_over_other_schemes():
+    """Over Verlet's scheme it is `step-density`, bit for bit; over Gauss' it is reversible, for any H."""
+    a, b = (
+        lv.simulate(load("kepler"), scheme=name, h=0.02, t_end=7.0)
+        for name in ("step-density", "step-density:stormer-verlet")
+    )
+    assert np.array_equal(a.q, b.q) and np.array_equal(a.step_density, b.step_density)
+    mixed = lv.Hamiltonian("x y", hamiltonian=lambda q, p: (1 + q[0] ** 2) * (p @ p) / 2 + q @ q / 2 + q[1] ** 4 / 4)
+    g = scaling.written(lambda q: 1 / (1 + q @ q))
+    where = dict(q=[0.6, -0.4], p=[0.5, 0.7], h=0.1, scaling=g)
+    assert lv.study.reversibility_defect(mixed, "step-density:gauss-2", **where) < 1e-14
+    assert lv.study.symplecticity_defect(mixed, "step-density:gauss-2", **where) > 1e-6
+    run = lv.simulate(mixed, q0=[0.6, -0.4], p0=[0.5, 0.7], scheme="step-density:gauss-2", h=0.1, t_end=60.0, scaling=g)
+    assert run.step_size[1:-1].max() > 1.2 * run.step_size[1:-1].min() and run.summary.max_energy_drift < 1e-4
+    for name, words in (("radau-iia-2", "is not symmetric"), ("sundman", "chooses its steps itself")):
+        with pytest.raises(InputError, match=words):
+            lv.schemes.get(f"step-density:{name}")
+    with pytest.raises(InputError, match="needs a model in coordinates and momenta"):
+        lv.simulate(load("simple-pendulum"), scheme="step-density:livens-em", scaling=g)
+    pushed = lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, forces=lambda v: -0.1 * v)
+    with pytest.raises(InputError, match="needs forces that have a potential"):
+        lv.simulate(pushed, q0=[1.0], p0=[0.0], scheme="step-density:gauss-2", h=0.1, t_end=1.0, scaling=g)
 
 
 @pytest.mark.parametrize("g", [scaling.kinetic(), scaling.inverse_lagrangian(), scaling.potential(1.0)], ids=str)

@@ -252,3 +252,38 @@ def test_the_ggl_principle_keeps_both_levels_and_differs_from_the_classical_equa
     )
     with pytest.raises(lv.ModelError, match="the GGL principle needs a constant mass matrix"):
         turning.formulate("ggl-principle")
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    q=st.lists(st.floats(0.2, 1.2), min_size=3, max_size=3),
+    w=st.lists(st.floats(-3, 3), min_size=3, max_size=3),
+    axes=st.sampled_from(["xyz", "zxz", "zyx", "yxy", "xzy"]),
+)
+def test_ready_kinematics_of_euler_angles(q, w, axes):
+    """R' = R skew(omega), by differences, whichever axes are turned about."""
+    q, w, d = np.array(q), np.array(w), 1e-6
+    Z = rotations.euler_rates(q, axes)
+    R, ahead, behind = (
+        rotations.matrix(rotations.from_euler_angles(q + step * (Z @ w), axes)) for step in (0.0, d, -d)
+    )
+    assert np.abs((ahead - behind) / (2 * d) - R @ rotations.skew(w)).max() < 1e-6
+    if axes == "xyz":
+        assert np.abs(Z - np.array(euler_angles(q), dtype=float)).max() < 1e-13
+
+
+def test_a_body_with_ready_kinematics():
+    """Euler's equations, whichever angles the body has."""
+    import casadi as ca
+
+    for axes in ("xyz", "zxz"):
+        body = lv.MultibodyEquations(
+            "a b c",
+            velocities="w1 w2 w3",
+            kinematics=lambda q, axes=axes: rotations.euler_rates(q, axes),
+            kinetic=lambda v: sum(INERTIA * v**2) / 2,
+        )
+        w, force = np.array([0.5, -1.0, 2.0]), ca.Function("f", [body.q, body.v, body.k], [body.f])
+        assert np.allclose(np.array(force([0.3, 0.7, -0.4], w, [])).ravel(), -np.cross(w, INERTIA * w), atol=1e-12)
+    with pytest.raises(lv.InputError, match="axes"):
+        rotations.euler_rates([0.1, 0.2, 0.3], "abc")
