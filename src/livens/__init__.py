@@ -73,7 +73,9 @@ if TYPE_CHECKING:
     from livens.models.port_hamiltonian import PortHamiltonian as PortHamiltonian
     from livens.models.problem import Problem as Problem
     from livens.models.system import System as System
+    from livens.multibody import contacts as contacts
     from livens.multibody.builder import Multibody as Multibody
+    from livens.multibody.sections import Section as Section
     from livens.multibody.units import deg as deg
     from livens.multibody.units import mm as mm
     from livens.multibody.units import rpm as rpm
@@ -110,6 +112,7 @@ _HOMES = {
     "PortHamiltonian": "models.port_hamiltonian",
     "Problem": "models.problem",
     "Result": "results.result",
+    "Section": "multibody.sections",
     "StepControl": "run.control",
     "System": "models.system",
     "WriteError": "errors",
@@ -131,6 +134,7 @@ _HOMES = {
 PUBLIC_PATHS = {
     "bodies": "multibody",
     "bridges": "run.bridges",
+    "contacts": "multibody.contacts",
     "math": "math",
     "observe": "analysis.observables",
     "plot": "plot",

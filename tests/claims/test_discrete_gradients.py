@@ -21,7 +21,7 @@ import livens as lv
 from livens import math as m
 from livens.expressions.graph.increments import increments
 from livens.schemes import gradients
-from livens.schemes.ggl import GGLEnergyMomentum
+from livens.schemes.ggl_em import GGLEnergyMomentum
 from livens.schemes.gradients import DiscreteGradient, Equivariant, Gonzalez, ItohAbe, MeanValue
 from livens.schemes.gradients.mean_value import degree_along_lines, visible_part
 from livens.schemes.hamilton import HamiltonEM

@@ -2,8 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import livens as lv
+from livens import math as m
+from livens.schemes.ggl_em import AnyMass
+from livens.schemes.recipes.element_equations import ElementEquations
 
 M, G_ACC = np.diag([2.0, 1.0, 0.5]), 9.81
 H = 0.05
@@ -97,3 +102,121 @@ def test_forces_and_friction_do_the_work_they_are_booked_with(scheme):
         gap, size = bead(h)
         assert gap < 3 * h * max(abs(size), 1.0)
     assert bead(0.005)[0] < 0.75 * bead(0.02)[0]
+
+
+# -- ggl-em where the mass is singular, or depends on the configuration -----------------------------------------------
+def turning(a=0.5, b=0.2, c=0.1):
+    """The mass of the second and third coordinate belongs to their sum, and changes with the first."""
+    return lv.System(
+        "a b c d",
+        kinetic=lambda q, v, k: (
+            (1 + k.a * m.cos(q[0])) * v[0] ** 2 + (1 + k.b * q[0] ** 2) * (v[1] + v[2]) ** 2 + v[3] ** 2
+        ) / 2,
+        potential=lambda q: 2 * m.cos(q[0]) + q[1] ** 2 / 2 + q[1] ** 4 / 4 + (q[3] - q[1]) ** 2 / 2,
+        constraints=lambda q, k: [q[2] - m.sin(q[0]) + k.c * q[3] ** 3],
+        parameters=dict(a=a, b=b, c=c),
+    )  # fmt: skip
+
+
+def consistent(a, b, d, va, vb, vd, c=0.1):
+    """Positions and velocities that fulfil the constraint, from those of the other coordinates."""
+    q0 = [a, b, np.sin(a) - c * d**3, d]
+    return q0, [va, vb, np.cos(a) * va - 3 * c * d**2 * vd, vd]
+
+
+def mass(q, a=0.5, b=0.2):
+    M = np.diag([1 + a * np.cos(q[0]), 0.0, 0.0, 1.0])
+    M[1:3, 1:3] = 1 + b * q[0] ** 2
+    return M
+
+
+def test_ggl_em_with_singular_turning_mass_is_of_second_order():
+    """Positions, velocities and multipliers, against collocation with another formulation of high order."""
+    q0, v0 = consistent(0.5, 0.2, 0.3, 0.4, -0.3, 0.5)
+    end = lv.simulate(turning(), q0, v0, scheme="radau-iia-5", h=0.01, t_end=2.0)
+    steps, errors = (0.04, 0.02, 0.01, 0.005), []
+    for h in steps:
+        run = lv.simulate(turning(), q0, v0, scheme="ggl-em", h=h, t_end=2.0)
+        errors.append([np.abs(run.q[-1] - end.q[-1]).max(), np.abs(run.v[-1] - end.v[-1]).max()])
+    slopes_seen = np.polyfit(np.log(steps), np.log(errors), 1)[0]
+    assert np.abs(slopes_seen - 2).max() < 0.05 and errors[-1][0] < 2e-5
+
+
+def polar(**more):
+    """A point on a curve, in polar coordinates."""
+    return lv.System(
+        "r angle",
+        kinetic=lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2,
+        constraints=lambda q: [q[0] - 1 - 0.2 * m.sin(q[1])],
+        **more,
+    )
+
+
+def test_ggl_em_fulfils_its_equations_where_the_mass_turns():
+    """The step once more in plain numbers: the correction s of positions is along the mean of both slopes."""
+    run = lv.simulate(polar(), [1.0, 0.0], [0.2, 1.0], scheme="ggl-em", h=2 * H, t_end=20 * H)
+    for q, v, q1, v1 in zip(run.q, run.v, run.q[1:], run.v[1:], strict=False):
+        G = [np.array([1.0, -0.2 * np.cos(x[1])]) for x in (q, q1)]
+        s = (q1 - q) / (2 * H) - (v + v1) / 2
+        pull = np.array([2.0, q[0] ** 2 + q1[0] ** 2]) * s
+        assert np.abs(s).max() > 1e-5
+        assert left_over(pull, (G[0] + G[1])[None]) < 1e-9 and left_over(pull, G[1][None]) > 1e-5
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.tuples(*[st.floats(-1, 1)] * 6),
+    st.floats(-0.8, 0.8),
+    st.floats(0, 1),
+    st.floats(-0.3, 0.3),
+    st.sampled_from([0.01, 0.03, 0.1]),
+)
+def test_ggl_em_holds_everything_for_any_mass(start, a, b, c, h):
+    """Total energy, both levels of constraints and p = M v at round-off, over the whole run, whatever the mass."""
+    q0, v0 = consistent(*start, c=c)
+    run = lv.simulate(turning(), q0, v0, scheme="ggl-em", h=h, t_end=40 * h, parameters=dict(a=a, b=b, c=c))
+    energy = run.observe("total_energy")
+    assert np.abs(energy - energy[0]).max() < 1e-13 * (1 + np.abs(energy[0]) + run.observe("kinetic_energy").max())
+    assert np.abs(run.observe("constraint")).max() < 1e-14
+    assert np.abs(run.observe("velocity_constraint")).max() < 1e-13
+    gap = [np.abs(p - mass(q, a, b) @ v).max() for q, v, p in zip(run.q, run.v, run.p, strict=True)]
+    assert max(gap) < 1e-13
+
+
+def test_where_the_mass_is_constant_both_forms_of_ggl_em_are_the_same_scheme():
+    """The equations for any mass, on a system for which `ggl-em` has simpler ones: the same trajectory."""
+
+    equations = lv.schemes.get("ggl-em").equations(system())
+    assert isinstance(equations, ElementEquations) and not isinstance(equations.scheme, AnyMass)
+    start = dict(q0=[0.9, 0.6, 0.5], v0=[1.0, -1.0, 0.5], h=H, t_end=20 * H, project=True)
+    plain, general = (lv.simulate(system(), scheme=s, **start) for s in ("ggl-em", AnyMass()))
+    assert np.abs(plain.q - general.q).max() < 1e-12 and np.abs(plain.v - general.v).max() < 1e-11
+
+
+@pytest.mark.parametrize("problem", ["heavy-top", "free-rigid-body", "mass-spring-redundant"])
+def test_ggl_em_on_quaternions_and_redundant_coordinates(problem):
+    run = lv.simulate(lv.problems.load(problem), scheme="ggl-em", t_end=0.5)
+    assert run.summary.max_energy_drift < 1e-13 and run.summary.max_constraint < 1e-14
+    assert run.summary.max_velocity_constraint < 1e-12
+
+
+def test_work_is_booked_where_the_mass_turns():
+    """Energy less what was supplied plus what was lost stays where it was, to round-off."""
+    model = polar(
+        potential=lambda q, t: (q[0] - 1) ** 2 * (2 + m.sin(t)),
+        forces=lambda t: [0.0, 0.3 * m.cos(2 * t)],
+        dissipation=lambda v: 0.05 * (v @ v),
+    )
+    run = lv.simulate(model, [1.0, 0.0], [0.2, 1.0], scheme="ggl-em", h=0.02, t_end=4.0)
+    balance = run.observe("total_energy") - run.supplied_energy + run.dissipated_energy
+    assert np.ptp(balance) < 1e-13 and run.dissipated_energy[-1] > 0.05 and np.ptp(run.supplied_energy) > 0.05
+
+
+def test_what_ggl_em_needs():
+    """Mass wherever something can move, and no kinetic energy but a quadratic form; sentences say so."""
+    massless = lv.System("x y", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: (q[0] - q[1]) ** 2 + q[1] ** 2)
+    with pytest.raises(lv.InputError, match="needs mass in every motion that the constraints allow"):
+        lv.simulate(massless, [1.0, 0.5], [0.0, 0.0], scheme="ggl-em", h=0.01, t_end=1.0)
+    turning_table = lv.System("x y", kinetic=lambda q, v: (v @ v) / 2 + q[0] * v[1] - q[1] * v[0])
+    with pytest.raises(lv.InputError, match="needs a kinetic energy that is a quadratic form"):
+        lv.simulate(turning_table, [1.0, 0.5], [0.0, 0.0], scheme="ggl-em", h=0.01, t_end=1.0)

@@ -5,6 +5,7 @@ import pytest
 from conftest import measured_order
 
 import livens as lv
+import livens.math as lm
 
 SCHEMES = ("livens-em", "livens-midpoint")
 
@@ -55,6 +56,23 @@ def test_singular_mass(scheme, factor, key, reference):
         problem = lv.problems.load("mass-spring-redundant", potential_factor=factor)
         q = lv.simulate(problem, scheme=scheme, h=h, t_end=1.0).q[-1]
         errors.append(np.linalg.norm(q - [exact["x1"], exact["q2"], exact["x2"]]))
+    assert abs(measured_order(steps, errors) - 2) < 0.1
+
+
+@pytest.mark.parametrize("scheme", (*SCHEMES, "livens-variational"))
+def test_forces_that_depend_on_time(scheme):
+    """A driven and damped oscillator, x'' = -x - x'/e^t + F(t), with an F that makes sin 2t its solution."""
+    driven = lv.System(
+        "x",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q: q @ q / 2,
+        forces=lambda q, v, t: [-3 * lm.sin(2 * t) + 2 * lm.exp(-t) * lm.cos(2 * t)],
+        dissipation=lambda q, v, t: lm.exp(-t) * v[0] ** 2 / 2,
+    )
+    steps = [0.1 / 2**i for i in range(5)]
+    errors = [
+        abs(lv.simulate(driven, [0.0], [2.0], scheme=scheme, h=h, t_end=2.0).q[-1, 0] - np.sin(4.0)) for h in steps
+    ]
     assert abs(measured_order(steps, errors) - 2) < 0.1
 
 

@@ -26,7 +26,7 @@ TARGETS = (
         ),
     ),
     Target(
-        ("schemes/ggl.py",),
+        ("schemes/ggl.py", "schemes/ggl_em.py"),
         8,
         (
             "claims/test_ggl.py",
@@ -151,7 +151,8 @@ BY_HAND = (
         "constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, qb, x.v)]",
         "constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, old.q, x.v)]",
     ),
-    ("schemes/ggl.py", "G_mean = (e.G(q0, 0) + e.G(new.q, 0)) / 2", "G_mean = e.G(new.q, 0)"),
+    ("schemes/ggl_em.py", "G_mean = (e.G(q0, 0) + e.G(new.q, 0)) / 2", "G_mean = e.G(new.q, 0)"),
+    ("schemes/ggl_em.py", "M_s = (e.T_v(q0, s) + e.T_v(new.q, s)) / 2", "M_s = e.T_v(new.q, s)"),
     ("schemes/livens_em.py", "supplied = h * ca.dot(F, v_m) + V_by_t", "supplied = h * ca.dot(F, old.v) + V_by_t"),
     (
         "schemes/livens_em.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import threading
 from collections.abc import Callable, Collection, Iterator
@@ -171,7 +172,7 @@ def ctrl_c_as_usual() -> Iterator[None]:
 
 
 def settings(items: list[str]) -> dict[str, Any]:
-    """``name=value`` and ``name=value,value`` from the command line."""
+    """``name=value``, ``name=value,value`` and ``name=word`` from the command line."""
     from livens.errors import InputError
 
     chosen: dict[str, Any] = {}
@@ -181,6 +182,9 @@ def settings(items: list[str]) -> dict[str, Any]:
             numbers = [float(part) for part in text.split(",")]
         except ValueError:
             numbers = []
+        if name and equals and re.fullmatch("[a-z]+(-[a-z]+)*", text) and text not in ("nan", "inf", "infinity"):
+            chosen[name.strip()] = text
+            continue
         if not (name and equals and numbers):
             raise InputError(f"--set must look like name=number (or name=number,number), got '{item}'")
         chosen[name.strip()] = numbers[0] if len(numbers) == 1 else numbers

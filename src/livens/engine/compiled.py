@@ -182,6 +182,10 @@ class CompiledStep:
             found = self._addresses[order] = Kernels(newton=newton, first=first, **others)
         return found
 
+    def may_take(self, order: Order, most: int) -> bool:
+        """Whether a pivot order has been compiled, or fewer than `most` have."""
+        return order in self._newton or len(self._newton) < most
+
     def _address(self, name: str) -> int:
         return self._code[name].address if name in self._code else 0
 

@@ -5,29 +5,42 @@ Sums carry their rounding errors along, so that those over ten thousand elements
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from livens.engine.fold import fold
-from livens.engine.jit import jit
 from livens.engine.kernels import simple_kernel
+from livens.engine.lowering.function import lowered, together
+from livens.engine.lowering.kinds import Doubles, Indices, Integers, Record
+from livens.engine.lowering.words import call
 from livens.engine.native import Code
-from livens.engine.newton import call
 from livens.models.columns import ElementColumns, GroupColumns, Products
 
 WIDTH = 8
 
 
-class Tables(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Tables(Record):
     """Where the elements of a type find what, in blocks of eight: entry by entry, one number an element."""
 
-    places: np.ndarray  # entries of the state
-    own: np.ndarray  # parameters of their own
-    sums: np.ndarray  # columns
-    largest: np.ndarray
-    placed: np.ndarray
     elements: int
+    filled: int  # their number in whole blocks
+    place_count: int
+    places: Indices  # entries of the state
+    own_count: int
+    own: Indices  # parameters of their own
+    sum_count: int
+    sums: Integers  # columns
+    largest_count: int
+    largest: Integers
+    placed_count: int
+    placed: Indices
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers the kernel finds for an element."""
+        return self.sum_count + self.largest_count + self.placed_count
 
 
 class ElementTable:
@@ -48,17 +61,17 @@ class ElementTable:
         """One row for each state, which begins with q, v and p; X are the multipliers, if columns depend on them."""
         Z = np.ascontiguousarray(Z if X is None else np.hstack([Z, X]))
         t, k = np.ascontiguousarray(t, dtype=float), np.ascontiguousarray(k, dtype=float)
+        rows, width = Z.shape
         high, low = np.zeros((len(t), self.width)), np.zeros((len(t), self.width))
         for code, tables in zip(self._code, self._tables, strict=True):
-            outputs = tables.sums.size + tables.largest.size + tables.placed.shape[0]
-            x, y = _aligned(max(1, tables.places.shape[0])), _aligned(outputs)
-            c = _aligned(1 + self._shared + tables.own.shape[0])
+            x, y = _aligned(max(1, tables.place_count)), _aligned(tables.outputs)
+            c, work = _aligned(1 + self._shared + tables.own_count), _aligned(2 * tables.outputs)
             c[1 : 1 + self._shared] = k[: self._shared, None]
-            _run_over(
-                code.address, tables, t, Z, np.ascontiguousarray(k, dtype=float), self._shared, x, c, y, high, low
-            )
+            _run_over(code.address, tables, rows, width, t, Z, k, self._shared, x, c, y, work, self.width, high, low)
+        work = _aligned(2)
         for column, absolute, first, second, values in self._products:
-            _multiply(Z, first, second, values, absolute, column, high, low)
+            size, paired, wide = first.size, second.size > 0, self.width
+            _multiply(Z, rows, width, first, second, values, size, paired, absolute, column, wide, work, high, low)
         return high + low
 
     def fold(
@@ -81,14 +94,15 @@ class ElementTable:
 
 
 def _tables(group: GroupColumns, shared: int) -> Tables:
-    count = group.group.count
+    places, own, placed = _lanes(group.places), _lanes(group.group.parameters[:, shared:]), _lanes(group.placed)
+    sums, largest = np.array(group.sums, dtype=np.int64), np.array(group.largest, dtype=np.int64)
     return Tables(
-        _lanes(group.places),
-        _lanes(group.group.parameters[:, shared:]),
-        np.array(group.sums, dtype=np.int64),
-        np.array(group.largest, dtype=np.int64),
-        _lanes(group.placed),
-        count,
+        *(group.group.count, places.shape[1]),
+        *(len(places), places),
+        *(len(own), own),
+        *(sums.size, sums),
+        *(largest.size, largest),
+        *(len(placed), placed),
     )
 
 
@@ -99,7 +113,7 @@ def _parts(products: Products) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]
     for chosen, second in ((two, products.second[two]), (~two, np.zeros(0))):
         if chosen.any():
             first, values = _filled(products.first[chosen]), _filled(products.values[chosen])
-            found.append((first.astype(np.uint32), _filled(second).astype(np.uint32), values))
+            found.append((first.astype(np.int32), _filled(second).astype(np.int32), values))
     return found
 
 
@@ -112,7 +126,7 @@ def _lanes(table: np.ndarray) -> np.ndarray:
     """Entry by entry instead of element by element; the last block is filled up with its last element."""
     blocks = -(-len(table) // WIDTH)
     filled = np.minimum(np.arange(blocks * WIDTH), len(table) - 1)
-    return np.ascontiguousarray(table[filled].T, dtype=np.uint32)
+    return np.ascontiguousarray(table[filled].T, dtype=np.int32)
 
 
 def _aligned(rows: int) -> np.ndarray:
@@ -122,105 +136,125 @@ def _aligned(rows: int) -> np.ndarray:
     return raw[first : first + rows * WIDTH].reshape(rows, WIDTH)
 
 
-@jit
+@lowered
 def _run_over(
     kernel: int,
     tables: Tables,
-    t: np.ndarray,
-    Z: np.ndarray,
-    k: np.ndarray,
+    rows: int,
+    width: int,
+    t: Doubles,
+    Z: Doubles,
+    k: Doubles,
     shared: int,
-    x: np.ndarray,
-    c: np.ndarray,
-    y: np.ndarray,
-    high: np.ndarray,
-    low: np.ndarray,
+    x: Doubles,
+    c: Doubles,
+    y: Doubles,
+    work: Doubles,
+    columns: int,
+    high: Doubles,
+    low: Doubles,
 ) -> None:
     """Add what all elements of a type say about every row of Z; what is not a number stays so."""
-    sums, largest = tables.sums.size, tables.largest.size
-    total, rest = np.zeros((sums, 8)), np.zeros((sums, 8))
-    most = np.zeros((largest, 8))
-    for s in range(Z.shape[0]):
-        z = Z[s]
-        c[0, :] = t[s]
-        total[:], rest[:], most[:] = 0.0, 0.0, 0.0
+    sums, largest, placed = tables.sum_count, tables.largest_count, tables.placed_count
+    total, rest, most = work, work + 8 * sums, work + 16 * sums
+    outputs, filled = sums + largest + placed, tables.filled
+    for s in range(rows):
+        z, above, below = Z + s * width, high + s * columns, low + s * columns
+        for lane in range(8):
+            c[lane] = t[s]
+        for i in range(8 * (2 * sums + largest)):
+            work[i] = 0.0
         for first in range(0, tables.elements, 8):
-            for i in range(tables.places.shape[0]):
+            for i in range(tables.place_count):
+                places = tables.places + (i * filled + first)
                 for lane in range(8):
-                    x[i, lane] = z[tables.places[i, first + lane]]
-            for i in range(tables.own.shape[0]):
+                    x[8 * i + lane] = z[places[lane]]
+            for i in range(tables.own_count):
+                own = tables.own + (i * filled + first)
                 for lane in range(8):
-                    c[1 + shared + i, lane] = k[tables.own[i, first + lane]]
-            call(kernel, x.ctypes.data, x.ctypes.data, c.ctypes.data, y.ctypes.data, y.ctypes.data)
+                    c[8 * (1 + shared + i) + lane] = k[own[lane]]
+            call(kernel, x, x, c, y, y)
             for lane in range(tables.elements - first, 8):  # filled up with an element that has been counted
-                for j in range(y.shape[0]):
-                    y[j, lane] = 0.0
-            for j in range(sums):
+                for j in range(outputs):
+                    y[8 * j + lane] = 0.0
+            for i in range(8 * sums):
+                _add_to(total, rest, i, y[i])
+            for i in range(8 * largest):
+                value = y[8 * sums + i]
+                if not value <= most[i] and most[i] == most[i]:
+                    most[i] = value
+            for j in range(placed):
+                target, value_of = tables.placed + (j * filled + first), y + 8 * (sums + largest + j)
                 for lane in range(8):
-                    a, b = total[j, lane], y[j, lane]
-                    new = a + b
-                    part = new - a
-                    rest[j, lane] += (a - (new - part)) + (b - part)
-                    total[j, lane] = new
-            for j in range(largest):
-                for lane in range(8):
-                    value = y[sums + j, lane]
-                    if not value <= most[j, lane] and most[j, lane] == most[j, lane]:
-                        most[j, lane] = value
-            for j in range(tables.placed.shape[0]):
-                for lane in range(8):
-                    high[s, tables.placed[j, first + lane]] += y[sums + largest + j, lane]
+                    above[target[lane]] += value_of[lane]
         for j in range(sums):
             for lane in range(8):
-                _add(high, low, s, tables.sums[j], total[j, lane])
-                low[s, tables.sums[j]] += rest[j, lane]
+                _add(above, below, tables.sums[j], total[8 * j + lane])
+                below[tables.sums[j]] += rest[8 * j + lane]
         for j in range(largest):
             column = tables.largest[j]
             for lane in range(8):
-                if not most[j, lane] <= high[s, column] and high[s, column] == high[s, column]:
-                    high[s, column] = most[j, lane]
+                value = most[8 * j + lane]
+                if not value <= above[column] and above[column] == above[column]:
+                    above[column] = value
 
 
-@jit
+@lowered
 def _multiply(
-    Z: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    values: np.ndarray,
+    Z: Doubles,
+    rows: int,
+    width: int,
+    first: Indices,
+    second: Indices,
+    values: Doubles,
+    size: int,
+    paired: bool,
     absolute: bool,
     column: int,
-    high: np.ndarray,
-    low: np.ndarray,
+    columns: int,
+    work: Doubles,
+    high: Doubles,
+    low: Doubles,
 ) -> None:
-    """Add products of entries of every row of Z to a column; without `second`, the entries themselves."""
-    total, rest = np.zeros(8), np.zeros(8)  # eight sums side by side, as one would wait for itself
-    for s in range(Z.shape[0]):
-        z = Z[s]
-        total[:], rest[:] = 0.0, 0.0
-        for block in range(0, first.size, 8):
+    """Add products of entries of every row of Z to a column; if they are not `paired`, the entries themselves."""
+    total, rest = work, work + 8  # eight sums side by side, as one would wait for itself
+    for s in range(rows):
+        z = Z + s * width
+        for i in range(16):
+            work[i] = 0.0
+        for block in range(0, size, 8):
             for lane in range(8):
                 i = block + lane
                 b = values[i] * z[first[i]]
-                if second.size:
+                if paired:
                     b *= z[second[i]]
-                b = abs(b) if absolute else b
-                a = total[lane]
-                new = a + b
-                part = new - a
-                rest[lane] += (a - (new - part)) + (b - part)
-                total[lane] = new
+                _add_to(total, rest, lane, abs(b) if absolute else b)
+        above, below = high + s * columns, low + s * columns
         for lane in range(8):
-            _add(high, low, s, column, total[lane])
-            low[s, column] += rest[lane]
+            _add(above, below, column, total[lane])
+            below[column] += rest[lane]
 
 
-@jit
-def _add(high: np.ndarray, low: np.ndarray, s: int, column: int, b: float) -> None:
+@lowered
+def _add_to(total: Doubles, rest: Doubles, i: int, b: float) -> None:
+    """Add a number to a sum, and what rounding takes away to another."""
+    a = total[i]
+    new = a + b
+    part = new - a
+    rest[i] += (a - (new - part)) + (b - part)
+    total[i] = new
+
+
+@lowered
+def _add(high: Doubles, low: Doubles, column: int, b: float) -> None:
     """Add a number and keep what rounding takes away; infinities and NaN leave nothing to keep."""
-    a = high[s, column]
+    a = high[column]
     new = a + b
     part = new - a
     lost = (a - (new - part)) + (b - part)
-    high[s, column] = new
+    high[column] = new
     if lost == lost:
-        low[s, column] += lost
+        low[column] += lost
+
+
+together(_run_over, _multiply)

@@ -2,45 +2,70 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
-from livens.engine.jit import jit
-from livens.engine.newton import call
+from livens.engine.lowering.function import lowered, together
+from livens.engine.lowering.kinds import Doubles, Integers
+from livens.engine.lowering.words import call, square_root
 
 
-@jit
+@lowered
 def _take(
-    row: np.ndarray,
+    row: Doubles,
     exchanged: float,
-    first: np.ndarray,
-    last: np.ndarray,
-    largest: np.ndarray,
-    sizes: np.ndarray,
-    trusted: np.ndarray,
-    found: np.ndarray,
+    first: Doubles,
+    last: Doubles,
+    largest: Doubles,
+    sizes: Integers,
+    momenta: int,
+    trusted: Doubles,
 ) -> None:
-    """Take one row into account; `found` is room for what it says."""
+    """Take one row into account."""
     energy = row[0] - exchanged
-    found[0], found[1] = abs(energy - first[0]), abs(energy - last[0])
+    drift, magnitude = abs(energy - first[0]), abs(row[1])
+    _keep(largest, 0, drift)
+    _keep(largest, 1, abs(energy - last[0]))
     last[0] = energy
     for i in range(3):
-        found[2 + i] = abs(row[1 + i])
-    if found[0] <= 0.5 * found[2] and trusted[0] < found[2] < np.inf:
-        trusted[0] = found[2]
+        _keep(largest, 2 + i, abs(row[1 + i]))
+    if drift <= 0.5 * magnitude and trusted[0] < magnitude < np.inf:
+        trusted[0] = magnitude
     column = 4
-    for i in range(sizes.size):
+    for i in range(momenta):
         moved, size = 0.0, 0.0
         for j in range(column, column + sizes[i]):
             moved += (row[j] - first[j]) ** 2
             size += row[j] ** 2
-        found[5 + 2 * i], found[6 + 2 * i] = np.sqrt(moved), np.sqrt(size)
+        _keep(largest, 5 + 2 * i, square_root(moved))
+        _keep(largest, 6 + 2 * i, square_root(size))
         column += sizes[i]
-    for i in range(largest.size):
-        if not found[i] <= largest[i] and largest[i] == largest[i]:
-            largest[i] = found[i]
 
 
-@jit
+@lowered
+def _keep(largest: Doubles, i: int, found: float) -> None:
+    if not found <= largest[i] and largest[i] == largest[i]:
+        largest[i] = found
+
+
+@lowered
+def _fold_rows(
+    table: Doubles,
+    rows: int,
+    columns: int,
+    exchanged: Doubles,
+    first: Doubles,
+    last: Doubles,
+    largest: Doubles,
+    sizes: Integers,
+    momenta: int,
+    trusted: Doubles,
+) -> None:
+    for s in range(rows):
+        _take(table + s * columns, exchanged[s], first, last, largest, sizes, momenta, trusted)
+
+
 def fold(
     table: np.ndarray,
     exchanged: np.ndarray,
@@ -57,12 +82,41 @@ def fold(
     then drift and size of each momentum, which have `sizes` columns each. ``trusted[0]`` is the largest magnitude while
     the drift is less than half of it: that of a motion which does not just grow by its own error.
     """
-    found = np.empty_like(largest)
-    for s in range(table.shape[0]):
-        _take(table[s], exchanged[s], first, last, largest, sizes, trusted, found)
+    rows, columns = table.shape
+    _fold_rows(table, rows, columns, exchanged, first, last, largest, sizes, sizes.size, trusted)
 
 
-@jit
+@lowered
+def _fold_states(
+    kernel: int,
+    rows: int,
+    columns: int,
+    t: Doubles,
+    Z: Doubles,
+    c: Doubles,
+    supplied: int,
+    begins: bool,
+    width: int,
+    row: Doubles,
+    first: Doubles,
+    last: Doubles,
+    largest: Doubles,
+    sizes: Integers,
+    momenta: int,
+    trusted: Doubles,
+) -> None:
+    for s in range(rows):
+        c[1] = t[s]
+        z = Z + s * columns
+        call(kernel, z, z, c, row, row)
+        exchanged = z[supplied] - z[supplied + 1] if supplied >= 0 else 0.0
+        if begins and s == 0:
+            for i in range(width):
+                first[i] = row[i]
+            last[0] = row[0] - exchanged
+        _take(row, exchanged, first, last, largest, sizes, momenta, trusted)
+
+
 def fold_states(
     kernel: int,
     t: np.ndarray,
@@ -81,13 +135,16 @@ def fold_states(
     `supplied` is where the state holds the energy that was supplied, in front of what was dissipated; -1 if nowhere.
     If the run `begins` with these states, the first of them makes the first row.
     """
-    row, found = np.empty_like(first), np.empty_like(largest)
-    for s in range(Z.shape[0]):
-        c[1] = t[s]
-        z = Z.ctypes.data + s * Z.shape[1] * 8
-        call(kernel, z, z, c.ctypes.data, row.ctypes.data, row.ctypes.data)
-        exchanged = Z[s, supplied] - Z[s, supplied + 1] if supplied >= 0 else 0.0
-        if begins and s == 0:
-            first[:] = row
-            last[0] = row[0] - exchanged
-        _take(row, exchanged, first, last, largest, sizes, trusted, found)
+    (rows, columns), width = Z.shape, first.size
+    row, momenta = np.empty(width), sizes.size
+    _fold_states(
+        kernel, rows, columns, t, Z, c, supplied, begins, width, row, first, last, largest, sizes, momenta, trusted
+    )
+
+
+def prepare() -> None:
+    """See to it that there is code, which is compiled once per machine."""
+    cast(Any, _fold_states).compile()
+
+
+together(_fold_states, _fold_rows)

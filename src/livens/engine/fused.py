@@ -28,6 +28,10 @@ from livens.engine.steps import Buffers, Carry, Cost, Steps, Trouble, finite, st
 if TYPE_CHECKING:
     from livens.engine.compiled import CompiledStep
 
+#: How many pivot orders a step is compiled for. Where steps are hard for another reason, such as friction that sticks
+#: all at once, the numbers of each would ask for an order of its own; the reference tier then takes these steps.
+_MOST_ORDERS = 8
+
 
 class FusedStepper:
     """Steps taken by native code in a static pivot order, which is chosen anew when the numbers ask for it."""
@@ -114,7 +118,7 @@ class FusedStepper:
             order = self._compiled.order_for(x, w.Z[done], w.c)
         except SingularMatrixError:
             return False
-        if order in tried:
+        if order in tried or not self._compiled.may_take(order, _MOST_ORDERS):
             return False
         tried.add(order)
         self.order = order

@@ -69,7 +69,16 @@ def vector_library_width() -> int:
     return 1
 
 
-def _object_code(key: str, text: Callable[[], str], effort: int) -> bytes:
+def has_symbol(name: str) -> bool:
+    """Whether this process has a function of this name."""
+    return bool(llvm.address_of_symbol(name))
+
+
+def target_is_x86() -> bool:
+    return llvm.get_default_triple().startswith("x86_64")
+
+
+def _object_code(key: str, text: Callable[[], str], effort: int, passes: bool = False) -> bytes:
     global compilations
     stored = cache.read(key)
     if stored is not None:
@@ -78,10 +87,20 @@ def _object_code(key: str, text: Callable[[], str], effort: int) -> bytes:
     module = llvm.parse_assembly(text())
     machine = _machine(effort)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    if passes:
+        _improve(module, machine, effort)
     code: bytes = machine.emit_object(module)
     compilations += 1
     cache.write(key, code)
     return code
+
+
+def _improve(module: llvm.ModuleRef, machine: llvm.TargetMachine, effort: int) -> None:
+    """What LLVM does with code as people write it: variables into registers, functions inlined, loops in vectors."""
+    options = llvm.create_pipeline_tuning_options(speed_level=effort)
+    options.loop_vectorization, options.slp_vectorization = True, False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
 
 
 class Code:
@@ -91,9 +110,14 @@ class Code:
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _fresh_machine(effort))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
-        self.address = int(self._engine.get_function_address(name))
-        if not self.address:
+        self.address = self.address_of(name) if name else 0
+
+    def address_of(self, name: str) -> int:
+        """The address of a function of this code."""
+        address = int(self._engine.get_function_address(name))
+        if not address:
             raise RuntimeError(f"compiled code does not contain the function {name!r}")
+        return address
 
 
 def compile_function(text: str, name: str, effort: int = 2) -> Code:
@@ -103,11 +127,20 @@ def compile_function(text: str, name: str, effort: int = 2) -> Code:
 
 def find_or_compile(content: str, text: Callable[[], str], name: str, effort: int = 2) -> Code:
     """As `compile_function`, for a text that follows from `content` and is only written if need be."""
-    key = hashlib.sha256(f"{_fingerprint(effort)}{name} {content}".encode()).hexdigest()
+    return _found(f"{name} {content}", text, name, effort, False)
+
+
+def compile_library(text: str, effort: int = 2) -> Code:
+    """All functions of a text that is not straight-line code; `Code.address_of` says where they are."""
+    return _found(f"library {text}", lambda: text, "", effort, True)
+
+
+def _found(content: str, text: Callable[[], str], name: str, effort: int, passes: bool) -> Code:
+    key = hashlib.sha256(f"{_fingerprint(effort)}{content}".encode()).hexdigest()
     with _lock:
         found = _loaded.get(key)
         if found is None:
-            found = _loaded[key] = Code(_object_code(key, text, effort), name, effort)
+            found = _loaded[key] = Code(_object_code(key, text, effort, passes), name, effort)
         _recent[key] = found
         _recent.move_to_end(key)
         while len(_recent) > _RECENT:

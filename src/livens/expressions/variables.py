@@ -27,6 +27,7 @@ VARIABLES = {
     "supplied_energy": Variable("work of forces and moving constraints since the start", unit="J"),
     "dissipated_energy": Variable("energy dissipated since the start", unit="J"),
     "fictive_time": Variable("the time that the steps divide equally"),
+    "stages": Variable("stages of the step that ends at t", unit="1"),
     "step_density": Variable("steps per unit time, relative to equal steps"),
 }
 #: Those that every run has, whatever its model.

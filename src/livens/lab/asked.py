@@ -181,7 +181,7 @@ def described(name: str) -> dict[str, Any]:
         "h": problem.h,
         "t0": problem.t0,
         "t_end": problem.t_end,
-        "options": [slider(option, value) for option, value in entry.options.items()],
+        "options": [slider(option, value) for option, value in entry.options.items() if not isinstance(value, str)],
     }
 
 

@@ -12,6 +12,7 @@ import casadi as ca
 
 from livens import math as m
 from livens.errors import InputError, ModelError
+from livens.expressions.numbers import number
 from livens.expressions.parameters import Namespace, Parameters
 from livens.expressions.probe import Probe
 from livens.expressions.pure import pure_key
@@ -77,10 +78,16 @@ class Element:
     `velocity_constraints` is a function of ``q v t k``, affine in v, that returns what stays zero: rolling, for one.
     `look` is a function of ``q t k`` that returns shapes (see `livens.shapes`): what the element looks like. It changes
     nothing of the motion.
+    `expensive` and `beta` are for schemes that tell forces apart, such as `semi-explicit`: an expensive force is
+    evaluated once per step and never differentiated; a cheap one is taken ``beta`` of the way from the start of a step
+    to its end (0.8 damps what a step cannot resolve, as for penalties; 1/2 keeps the energy of elastic parts), or where
+    the scheme says if nothing is given.
     """
 
     #: A rigid body that spins fast about its third axis: schemes may take the error in phase out of its kinetic energy.
     rotor: bool = False
+    #: Whether elements of this kind are expensive, where nothing else is said.
+    expensive: bool = False
 
     def __init__(
         self,
@@ -100,8 +107,17 @@ class Element:
         frames: Sequence[Sequence[Sequence[int]]] = (),
         look: ModelFunction | None = None,
         constants: Mapping[str, Any] | None = None,
+        expensive: bool | None = None,
+        beta: float | None = None,
     ) -> None:
         self.coordinates = tuple(coordinates)
+        if expensive is not None:
+            if not isinstance(expensive, bool):
+                raise ModelError(f"expensive must be True or False, got {expensive!r}")
+            self.expensive = expensive
+        self.beta = None if beta is None else number("beta", beta, text=False)
+        if self.beta is not None and not 0 <= self.beta <= 1:
+            raise ModelError(f"beta must be between 0 (the start of a step) and 1 (its end), got {self.beta:g}")
         self.constants = Parameters(constants).values
         try:
             self.quaternions = tuple(tuple(four) for four in quaternions)
@@ -134,6 +150,11 @@ class Element:
         """What elements of one type have in common beside their functions: sizes, and the values of constants."""
         fixed = tuple((name, value.shape, value.tobytes()) for name, value in self.constants.items())
         return len(self.coordinates), self.parameters.shapes, self.quaternions, fixed
+
+    @property
+    def conservative(self) -> bool:
+        """Its forces have a potential: no dissipation, no applied forces, nothing that rolls."""
+        return not {"dissipation", "forces", "velocity_constraints"} & self.functions.keys()
 
     def more(self) -> Any:
         """What schemes may know of the element beside its energies, constraints and forces, for the model's digest."""

@@ -10,9 +10,10 @@ import numpy as np
 
 from livens.errors import ModelError
 from livens.expressions.evaluate import Mapped
-from livens.expressions.probe import Probe
+from livens.expressions.probe import HIGH, Probe
 
 if TYPE_CHECKING:
+    from livens.models.element import ElementModel
     from livens.models.system import System
 
 
@@ -34,17 +35,29 @@ def left_invariant_mass(system: System) -> bool:
     return bool(np.bincount(np.concatenate(moved)).max() <= 1)
 
 
-def mass_rank(system: System, augmented: bool) -> int:
-    """The rank of the mass matrix at a generic state, block by block: most of them are of one body each."""
+def no_linear_part(model: ElementModel) -> bool:
+    """The kinetic energy of an element has no part that is linear in v, and none without v."""
+    still = ca.SX.zeros(model.n)
+    left = ca.substitute(ca.vertcat(model.T, ca.gradient(model.T, model.v)), model.v, still)
+    return Probe([model.q, model.k], seed=7, low=-HIGH).vanishes(left) is not False
+
+
+def mass_rank(system: System, augmented: bool, constrained: bool = False) -> int:
+    """The rank of the mass matrix at a generic state, block by block: most of them are of one body each.
+
+    If it is to be of the motions that are left by constraints, ``G^T G`` is added to M.
+    """
     k, size = system.parameter_vector(), ca.SX.sym("n", system.n)
     for q, v in Probe([size, size], seed=1).states():
-        blocks = _mass_blocks(system, q.ravel(), v.ravel(), k, augmented)
+        blocks = _mass_blocks(system, q.ravel(), v.ravel(), k, augmented, constrained)
         if all(np.isfinite(same).all() for same in blocks):
             return sum(_rank(same) for same in blocks)
     raise ModelError("the mass matrix is not finite at any of the sample configurations")
 
 
-def _mass_blocks(system: System, q: np.ndarray, v: np.ndarray, k: np.ndarray, augmented: bool) -> list[np.ndarray]:
+def _mass_blocks(
+    system: System, q: np.ndarray, v: np.ndarray, k: np.ndarray, augmented: bool, constrained: bool
+) -> list[np.ndarray]:
     """The blocks on the diagonal of the mass matrix, those of one size together.
 
     Coordinates that share kinetic energy are in one block.
@@ -58,6 +71,12 @@ def _mass_blocks(system: System, q: np.ndarray, v: np.ndarray, k: np.ndarray, au
             at, n = group.coordinates, group.model.n
             (matrices,) = Mapped(group.model.mass_at, group.count)(q[at], v[at], k[group.parameters])
             parts.append((at, matrices.reshape(-1, n, n)))
+        if constrained and group.model.m:
+            m = group.model
+            G = ca.jacobian(m.g, m.q)
+            square = ca.Function("GG", [m.q, m.t, m.k], [ca.densify(G.T @ G)])
+            (matrices,) = Mapped(square, group.count)(q[group.coordinates], 0.0, k[group.parameters])
+            parts.append((group.coordinates, matrices.reshape(-1, m.n, m.n)))
     blocks = connected([row for places, _ in parts for row in places.tolist()], system.n)
     number, local = np.zeros(system.n, dtype=np.int64), np.zeros(system.n, dtype=np.int64)
     sizes: dict[int, int] = {}

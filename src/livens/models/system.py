@@ -19,7 +19,7 @@ from livens.models.controller import Controller
 from livens.models.element import Element, ElementModel, Through, read_type, resolve
 from livens.models.frames import frames_of, turn_regularly
 from livens.models.groups import TypeGroup, grouped
-from livens.models.mass import left_invariant_mass, mass_rank
+from livens.models.mass import left_invariant_mass, mass_rank, no_linear_part
 from livens.models.model import InitialState, Model, Promising, View, only
 from livens.models.quantity import Quantity
 from livens.models.rates import Turning
@@ -346,7 +346,9 @@ class System(Model):
             for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
         ]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
-        told = list(number), elements, symmetries, self.quaternions, bool(self.frames), self.redundant
+        told: tuple[Any, ...] = list(number), elements, symmetries, self.quaternions, bool(self.frames), self.redundant
+        if any(element.beta is not None for element in self.elements):
+            told = (*told, [element.beta for element in self.elements])
         return (*told, self.controls) if self.controls else told
 
     @functools.cached_property
@@ -361,6 +363,11 @@ class System(Model):
     def quadratic_kinetic_energy(self) -> bool:
         """The kinetic energy is at most quadratic in the velocities."""
         return all(not ca.depends_on(model.mass, model.v) for model in self._distinct)
+
+    @functools.cached_property
+    def kinetic_form(self) -> bool:
+        """The kinetic energy is a quadratic form of the velocities: ``v.M(q) v / 2`` and nothing else."""
+        return self.quadratic_kinetic_energy and all(no_linear_part(model) for model in self._distinct)
 
     @functools.cached_property
     def constant_mass(self) -> bool:
@@ -403,6 +410,11 @@ class System(Model):
     def regular_mass(self) -> bool:
         """The mass matrix has full rank at generic configurations."""
         return mass_rank(self, augmented=False) == self.n
+
+    @functools.cached_property
+    def mass_where_it_moves(self) -> bool:
+        """The mass matrix is positive on all velocities that the constraints allow, at generic configurations."""
+        return self.regular_mass or mass_rank(self, augmented=False, constrained=True) == self.n
 
     @property
     def known_velocities(self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 import livens
 from livens.errors import InputError, suggestion, with_words
-from livens.expressions.numbers import array, one_of, path_of, positive
+from livens.expressions.numbers import array, number, one_of, path_of, positive, whole_number
 from livens.expressions.parameters import same_as
 from livens.models.element import Element
 from livens.models.problem import Problem
@@ -22,7 +22,9 @@ from livens.models.system import System
 from livens.multibody import loads
 from livens.multibody.assembly import Assembly, Target
 from livens.multibody.bodies import Body, Point, coordinates
-from livens.multibody.drawn_bodies import DrawnBodies
+from livens.multibody.contacts.start import check_overlaps, check_steps
+from livens.multibody.drawn_beams import DrawnBeams
+from livens.multibody.drawn_contacts import DrawnContacts
 from livens.multibody.drawn_forces import DrawnForces
 from livens.multibody.drawn_joints import DrawnJoints
 from livens.multibody.imports.draw import Drawer
@@ -30,6 +32,7 @@ from livens.multibody.imports.mjcf import read_mjcf
 from livens.multibody.imports.robot import Robot
 from livens.multibody.imports.urdf import read_urdf
 from livens.multibody.joint import Joint
+from livens.multibody.load_steps import loaded_equilibrium
 from livens.multibody.mobility import Report, report
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.named import quantities
@@ -42,7 +45,7 @@ from livens.multibody.stops import impacts_of, stops_of
 _MOST_RADIANS = 50.0
 
 
-class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
+class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
     """A mechanism: parts are added by its methods, each with a name first, then the bodies it is between.
 
     Points and axes are those of the drawing, in space; ``planar=True`` is for bodies in the plane x, y. The drawing
@@ -138,6 +141,8 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         integrals = [body for body, _ in self._integrals.values()]
         elements: list[Element] = [*owned, *integrals, *(one.element for one in self.connections.values())]
         elements += [*(one.element for one in self.couplings.values()), *self._acting.values()]
+        elements += [element for contact in self._contacts.values() for element in contact.elements]
+        elements += self._elastic
         shared = {}
         if self.gravity is not None:
             shared["gravity"] = self.gravity
@@ -169,16 +174,36 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         """Positions and velocities that meet joints and targets, and how."""
         return self._made[1]
 
+    @property
+    def started(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities to start from, in which no two bodies are within each other."""
+        q, v = self.assembled.state
+        check_overlaps(self._contacts.values(), self.system, q)
+        return q, v
+
+    def check_steps(self, h: float) -> None:
+        """Refuse steps that are longer than half of a blow that is about to come."""
+        fall = 0.0 if self.gravity is None else float(np.linalg.norm(self.gravity))
+        check_steps(self._contacts.values(), self.system, *self.assembled.state, h, fall)
+
     def check(self) -> Report:
         """Mobility, redundancy and assembly, before anything is compiled."""
         return dataclasses.replace(report(self.system, self.assembled, self.connections), notes=tuple(self.notes))
 
-    def equilibrium(self) -> Equilibrium:
-        """A position of rest, found downhill from the start; the mechanism then starts there, at rest."""
+    def equilibrium(self, *, load_steps: int | None = None, t: float = 0.0) -> Equilibrium:
+        """A position of rest, found downhill from the start; the mechanism then starts there, at rest.
+
+        With `load_steps`, forces, torques and gravity grow to what they are at the time `t` in this many steps at
+        least, and each equilibrium is found from the one before: for elastic bodies that go far.
+        """
         if self._integrals:
             one = next(iter(self._integrals))
             raise InputError(f"the controller '{one}' rests where its error is zero: give that as the start")
-        found = equilibrium(self.system, self.assembled)
+        if load_steps is None:
+            found = equilibrium(self.system, self.assembled)
+        else:
+            steps = whole_number("load_steps", load_steps, least=1)
+            found = loaded_equilibrium(self.system, self.assembled, steps, number("t", t))
         self.assembled.settle(found.position)
         return found
 
@@ -203,7 +228,7 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces):
         self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str = "lie-em", **more: Any
     ) -> Problem:
         """The mechanism as a problem, assembled."""
-        q, v = self.assembled.state
+        q, v = self.started
         return Problem(name, self.system, q, v, scheme, h, t_end, **more)
 
     @classmethod

@@ -11,8 +11,10 @@ from livens.errors import InputError
 from livens.expressions.numbers import array
 from livens.models.element import Element
 from livens.multibody.assembly import Target
+from livens.multibody.beam import Beam
 from livens.multibody.bodies import Body
 from livens.multibody.connection import Connection
+from livens.multibody.contacts.contact import Contact
 from livens.multibody.couplings import Coupling
 from livens.multibody.gauge import Gauge
 from livens.multibody.joint import Joint
@@ -39,9 +41,11 @@ class Drawing:
         self.couplings: dict[str, Coupling] = {}
         #: Angles and ways within joints that have several freedoms.
         self.gauges: dict[str, Gauge] = {}
+        self.beams: dict[str, Beam] = {}
         #: What was not taken over from the file that this was read from, or differently, in sentences.
         self.notes: list[str] = []
         self._acting: dict[str, Element] = {}
+        self._elastic: list[Element] = []  # of beams and trusses
         self._targets: list[Target] = []
         self._links: list[Element] = []
         self._drives: list[tuple[Element, str]] = []  # with the unit of what they exert
@@ -50,6 +54,7 @@ class Drawing:
         self._stops: list[DrawnStop] = []
         self._integrals: dict[str, tuple[Body, str]] = {}  # by their controllers, with their units
         self._watched: dict[str, tuple[Marker, Marker | None]] = {}
+        self._contacts: dict[str, Contact] = {}
 
     @property
     def joints(self) -> dict[str, Joint]:
@@ -62,6 +67,7 @@ class Drawing:
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
         taken = (self.bodies, self.connections, self.couplings, self.gauges, self._acting, self._watched, self._sampled)
+        taken = (*taken, self.beams, self._contacts)
         if name == "ground" or any(name in some for some in taken):
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)

@@ -12,7 +12,9 @@ from livens.models.element import Element, ElementModel
 from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.actuators import angular_velocity
+from livens.multibody.beam import beam_quantities
 from livens.multibody.connection import Connection
+from livens.multibody.contacts import sensors
 from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part
@@ -37,6 +39,8 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         add(one.name, _of_connection(system, one, numbers[id(one.element)], i))
         if isinstance(one, Joint):
             add(one.name, _of_joint(one, i))
+    for beam in drawing.beams.values():
+        add(beam.name, beam_quantities(system, beam, numbers))
     for gauge in drawing.gauges.values():
         add(gauge.name, _of_joint(gauge, [place[str(c)] for c in gauge.coordinates]))
     for coupling in drawing.couplings.values():
@@ -51,6 +55,8 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         add(drive.name, {"force" if unit == "N" else "torque": _driving(drive, first, unit)})
     for name, (body, unit) in drawing._integrals.items():
         found[f"{name}.integral"] = _integral(name, place[str(body.coordinates[0])], unit)
+    for contact in drawing._contacts.values():
+        add(contact.name, sensors.quantities(contact, system, numbers))
     for name, function in drawing._observed.items():
         found[name] = Quantity(name, "", _own(function))
     for name, (marker, frame) in drawing._watched.items():

@@ -139,7 +139,11 @@ def with_parameters(name: str, changes: Mapping[str, Any]) -> Problem:
 
 
 def _checked(option: str, value: Any, default: Any) -> Any:
-    """A value of the default's kind: a whole number, a number, or as many numbers."""
+    """A value of the default's kind: a word, a whole number, a number, or as many numbers."""
+    if isinstance(default, str):
+        if not isinstance(value, str):
+            raise InputError(f"option '{option}' must be a word such as '{default}', got {value!r}")
+        return value
     whole = isinstance(default, int)
     try:
         numbers = np.array(value, dtype=float)

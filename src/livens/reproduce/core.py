@@ -92,12 +92,13 @@ SOURCES = {
                 "s003.nambu",
                 "s003.stability",
                 "s003.semi_explicit",
+                "s003.bearing",
             ),
             "II.3 is figure 3 of paper II. Axes of the figures are not legible in the copy at hand, so horizons, where "
             "the text does not give them, are ours. Algorithm 3.2.1 is taken with xi at the end of the step in its "
             "last line, and starts with the density itself. The velocity in l_d of paper II is (q1 - q0)/eps. The "
-            "scaling that gives equal steps in space (paper III, 13) is T^(-1/2). Figures of the ball bearing are "
-            "left out.",
+            "scaling that gives equal steps in space (paper III, 13) is T^(-1/2). Of the bearings "
+            "only dimensions of the same kind are known; spherical rollers are left out.",
         ),
         Source(
             "S004",

@@ -23,6 +23,7 @@ from livens.engine.series.stepper import Between
 from livens.errors import InputError, IntegrationError
 from livens.expressions.variables import VARIABLES
 from livens.schemes.base import Scheme
+from livens.schemes.radau import Radau
 from livens.schemes.step import FlatEquations
 
 if TYPE_CHECKING:
@@ -111,10 +112,24 @@ class Again:
             states[piece] = between.evaluated(rows_before, series[which], t[which], after, k)
         return {name: states[:, self._layout[name]] for name in ("q", "v", "p", "x", "y") if name in self._layout}
 
+    def by_stages(self, scheme: Radau, times: np.ndarray) -> dict[str, np.ndarray]:
+        """Each step by the method that it was taken with."""
+        rows, found = self._result.t, dict[str, np.ndarray]()
+        step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
+        stages = np.ravel(self._result.stages)[step_of + 1].astype(int)
+        for s in np.unique(stages):
+            here = np.flatnonzero(stages == s)
+            member = compiled_step(self._compiled.model, scheme.member(int(s)), self._compiled.dropped)
+            for name, values in Again(self._result, member).within_steps(times[here]).items():
+                found.setdefault(name, np.empty((len(times), values.shape[1])))[here] = values
+        return found
+
     def within_steps(self, times: np.ndarray) -> dict[str, np.ndarray]:
         """The parts of the state that the formula gives, at each of these times."""
         if self._compiled.between is not None:
             return self.by_series(self._compiled.between, times)
+        if isinstance(self._compiled.scheme, Radau):
+            return self.by_stages(self._compiled.scheme, times)
         rows, equations = self._result.t, self._equations
         step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
         needed, which = np.unique(step_of, return_inverse=True)

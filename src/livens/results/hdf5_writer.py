@@ -301,8 +301,8 @@ def _append(data: h5py.h5d.DatasetID, old: int, rows: np.ndarray, usual: float |
     """What ``data[old:] = rows`` does, without what it looks up every time; the `usual` value need not be written."""
     data.set_extent((old + len(rows), *rows.shape[1:]))
     if usual is not None:
-        unusual = np.flatnonzero(rows != usual)
-        first, end = (unusual[0], unusual[-1] + 1) if unusual.size else (0, 0)
+        unusual = () if (rows == usual).all() else np.flatnonzero(rows != usual)
+        first, end = (unusual[0], unusual[-1] + 1) if len(unusual) else (0, 0)
         old, rows = old + int(first), rows[first:end]
     if rows.size:
         place = data.get_space()

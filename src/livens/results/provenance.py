@@ -6,6 +6,7 @@ import datetime
 import functools
 import importlib.metadata
 import platform
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Options of a run that the command line knows too.
 _ON_THE_COMMAND_LINE = ("store", "compress")
+#: What an option that is a word may be.
+_WORD = re.compile("[a-z]+(-[a-z]+)*")
 
 
 @functools.cache
@@ -76,16 +79,18 @@ def python_call(plan: Plan) -> str:
 def command(plan: Plan) -> str:
     """The command that makes the run again, or nothing if there is none: not everything can be said there."""
     problem, options = plan.problem, _options(plan)
+    chosen = [] if problem is None else list(problem.options.values())
     if problem is None or not plan.usual_start or plan.t0 != problem.t0 or _changed(plan):
         return ""
-    if any(np.asarray(value).dtype.kind not in "if" for value in problem.options.values()):
+    if any(not _WORD.fullmatch(v) if isinstance(v, str) else np.asarray(v).dtype.kind not in "if" for v in chosen):
         return ""
     if any(name not in _ON_THE_COMMAND_LINE for name in options):
         return ""
     words = ["livens", "run", problem.name, "--scheme", plan.scheme.name, "--h", repr(plan.h)]
     words += ["--t-end", repr(plan.t_end), "--every", str(plan.every), "--tier", plan.tier]
     for name, value in problem.options.items():
-        words += ["--set", f"{name}={','.join(map(repr, np.atleast_1d(value).tolist()))}"]
+        text = value if isinstance(value, str) else ",".join(map(repr, np.atleast_1d(value).tolist()))
+        words += ["--set", f"{name}={text}"]
     if options.get("store"):
         words += ["--store", options["store"] if isinstance(options["store"], str) else ",".join(options["store"])]
     if options.get("compress"):

@@ -77,6 +77,12 @@ class Statistics:
     reference_steps: int = 0
     rejected: int = 0  # steps tried that were too long
     unsolved: int = 0  # of these, steps whose equations could not be solved; the others had too large an error
+    force_evaluations: int = 0  # of the expensive forces (of all, where a scheme does not tell them apart)
+    force_jacobians: int = 0  # of the same forces
+
+    def count_forces(self, scheme: Any) -> None:
+        """From steps and Newton's corrections, by what the scheme says of them."""
+        self.force_evaluations, self.force_jacobians = scheme.counted(self.steps, self.newton_iterations)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from livens.errors import InputError
 from livens.expressions.layout import Layout
 from livens.expressions.variables import VARIABLES
 from livens.models.model import Model
+from livens.results.beside import Beside
 from livens.results.record import Facts, Record
 from livens.results.result import Result
 
@@ -47,18 +48,15 @@ class Recorder:
         #: The parts of the state that are kept stand side by side: where each is, and the columns of the state.
         self._places, self._columns, self._width = side_by_side(tuple(layout.sizes.items()), self._names)
         self._kept = (*(name for name in self._names if name not in self._places), _STATE)
-        #: A file holds every variable by itself, and so do its rows on their way to it; where each is in the state.
-        self._apart: dict[str, slice | int] = {}
-        if file is not None:
-            self._apart = {name: _place(layout, name) for name in self._places}
-            self._kept, self._places = self._names, {}
         self.regular_rows, self._step = 0, 0
         self._room: Rows = {}
+        self._spare: Rows = {}  # the rows in it are on their way to the file, or there
         self._used = 0
         self._expected = expected
+        self._row_bytes = 8 * (len(self._kept) - 1 + self._width)
         self._tail: Rows | None = None
         self._beyond = 0  # rows that were stored and are not regular: a longer run leaves them out
-        self._file = file
+        self._file, self._beside = file, Beside()
         self._next_commit = 0.0
 
     # -- as a listener ------------------------------------------------------------------------------------------------
@@ -68,10 +66,7 @@ class Recorder:
         for column in self._room.values():
             column[0] = 0
         self._room["t"][0] = carry.t
-        for name, part in self._apart.items():
-            self._room[name][0] = carry.z[part]
-        if not self._apart:
-            self._room[_STATE][0] = carry.z[self._columns]
+        self._room[_STATE][0] = carry.z[self._columns]
         self._used = self.regular_rows = 1
 
     def look(self, steps: Steps, regular: bool = True) -> None:
@@ -115,7 +110,6 @@ class Recorder:
         self, t: np.ndarray, sizes: np.ndarray, Z: np.ndarray, iterations: np.ndarray, fictive: np.ndarray | None
     ) -> Rows:
         given = {"t": t, "step_size": sizes, "newton_iterations": iterations, "fictive_time": fictive, _STATE: Z}
-        given |= {name: Z[:, part] for name, part in self._apart.items()}
         return {name: given[name] for name in self._kept}  # type: ignore[misc]  # without fictive time, it is not kept
 
     def _add(self, rows: Rows, number: int) -> None:
@@ -145,10 +139,9 @@ class Recorder:
         return tail is not None
 
     def _make_room(self, needed: int) -> None:
-        size = max(needed, 2 * self._used, _ROWS if self._file else self._expected)
-        widths = {name: part.stop - part.start for name, part in self._apart.items() if isinstance(part, slice)}
-        widths[_STATE] = self._width
-        shapes = {name: (size, widths[name]) if name in widths else (size,) for name in self._kept}
+        as_before = len(self._spare["t"]) if self._spare else 0
+        size = max(needed, 2 * self._used, as_before, _ROWS if self._file else self._expected)
+        shapes = {name: (size, self._width) if name == _STATE else (size,) for name in self._kept}
         kinds = {"newton_iterations": np.int64}
         try:
             room: Rows = {name: np.empty(shape, dtype=kinds.get(name, float)) for name, shape in shapes.items()}
@@ -164,8 +157,6 @@ class Recorder:
     def _taken(self) -> Rows:
         """The rows so far by variable; those of the state are columns of one array."""
         used, places = slice(self._used), self._places
-        if self._apart:
-            return {name: self._room[name][used] for name in self._names}
         state = self._room[_STATE][used]
         return {name: state[:, places[name]] if name in places else self._room[name][used] for name in self._names}
 
@@ -181,16 +172,25 @@ class Recorder:
         begun = time.monotonic()
         if begun >= self._next_commit:
             self._write()
+            self._beside.wait()
             self._file.commit(record())
             end = time.monotonic()
             self._next_commit = end + max(SECONDS, (end - begun) / SHARE)
-        elif self._used and sum(array.nbytes for array in self._taken().values()) > BYTES:
+        elif self._used * self._row_bytes > BYTES:
             self._write()
 
     def _write(self) -> None:
-        if self._file is not None and self._used:
-            self._file.append(self._taken())
-            self._used = 0
+        """Give the rows so far to the file. Many of them are written while the next ones are computed."""
+        if self._file is None or not self._used:
+            return
+        self._beside.wait()
+        rows = self._taken()
+        if self._used * self._row_bytes > BYTES:
+            self._beside.do(functools.partial(self._file.append, rows))
+            self._room, self._spare = self._spare, self._room
+        else:
+            self._file.append(rows)
+        self._used = 0
 
     def finish(self, record: Record, system: Model) -> Result:
         """The run is over, one way or another."""
@@ -198,6 +198,7 @@ class Recorder:
         if self._file is None:
             return Result(self._taken(), record, system=system)
         self._write()
+        self._beside.wait()
         self._file.finish(record)
         return self.stored_result(system)
 
@@ -211,18 +212,13 @@ class Recorder:
     def release(self) -> None:
         """Leave the file to others, as it is."""
         if self._file is not None:
+            self._beside.end()
             self._file.close()
 
     def discard(self) -> None:
         """The run did not begin: there is to be no file."""
         if self._file is not None:
             self._file.discard()
-
-
-def _place(layout: Layout, name: str) -> slice | int:
-    """Where a variable stands in the state; one that is a number has no columns."""
-    part = layout[name]
-    return part if VARIABLES[name].axis else part.start
 
 
 @functools.lru_cache(maxsize=64)

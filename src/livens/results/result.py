@@ -70,6 +70,7 @@ class Result:
     dissipated_energy: np.ndarray = _Variable()  # type: ignore[assignment]
     fictive_time: np.ndarray = _Variable()  # type: ignore[assignment]
     step_density: np.ndarray = _Variable()  # type: ignore[assignment]
+    stages: np.ndarray = _Variable()  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # attached by later rooms, see `attach`
 

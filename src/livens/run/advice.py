@@ -9,6 +9,7 @@ from livens.engine.steps import Carry
 from livens.expressions.layout import Layout
 from livens.results.record import Summary
 from livens.run.plan import Plan
+from livens.schemes.recipes.step_limit import longest_stable, slopes
 
 #: Velocities that violate hidden constraints by this part of themselves are no motion of the system any more.
 _FAR = 0.1
@@ -37,4 +38,22 @@ def hidden_constraints_left(plan: Plan, layout: Layout, carry: Carry, summary: S
     return (
         f"Over {steps} steps the velocities have left the constraints, to which {scheme.name} does not hold them "
         f"(d/dt g = {away:.2g} with velocities of {speed:.2g}); a smaller step does not help against that{better}"
+    )
+
+
+def too_long_for_expensive_forces(plan: Plan) -> str:
+    """Words about a step that the expensive forces do not allow at the start, of schemes that evaluate them once.
+
+    In the state in which a run has broken down nothing means anything.
+    """
+    ahead = getattr(plan.scheme, "ahead", None)
+    if ahead is None or plan.scheme.fictive:
+        return ""
+    state = plan.model.start(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
+    limit = longest_stable(*slopes(plan.model, state["q"], state["v"], state.t, plan.k), ahead)
+    if not plan.h > limit:
+        return ""
+    return (
+        f"Try a smaller step than h = {plan.h:g}: at the start the expensive forces allow up to {limit:.2g} "
+        "(lv.study.longest_step)"
     )

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
+from livens.engine import fold
 from livens.engine.compiled import CompiledStep
 from livens.engine.element_table import ElementTable
-from livens.engine.fold import fold_states
-from livens.engine.jit import ready
 from livens.engine.steps import Carry, Steps
 from livens.engine.table import Table
 from livens.models.model import Model
@@ -107,8 +106,7 @@ class Extremes:
 
     def begin(self, carry: Carry) -> None:
         self._begun = carry.t, carry.z  # looked at together with the first steps: one call instead of two
-        if not ready(fold_states):
-            self._catch_up()  # so that it is compiled before the run begins
+        fold.prepare()  # so that it is compiled before the run begins
 
     def look(self, steps: Steps, regular: bool = True) -> None:
         """Take states into account, in the order of time."""

@@ -23,7 +23,8 @@ def _simulate(
     With `velocity_level`, constraints hold on velocity level too.
     """
     usual = "lie-ggl" if velocity_level else "lie-em"
-    q, v = mechanism.assembled.state
+    q, v = mechanism.started
+    mechanism.check_steps(h)
     return simulate(mechanism.system, q, v, scheme=scheme or usual, h=h, t_end=t_end, **options)
 
 

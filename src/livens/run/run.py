@@ -10,10 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from livens.engine import loop
-from livens.engine.compiled import CompiledStep
+from livens.engine.compiled import CompiledStep, compiled_step
+from livens.engine.factors import Order
 from livens.engine.jit import ready
 from livens.engine.pivots import SingularMatrixError
+from livens.engine.step_size import Control
 from livens.engine.steps import Carry, Stepper, Steps, Trouble, step_constants
+from livens.engine.variable_order import VariableOrderStepper
 from livens.errors import InputError, IntegrationError, Interrupted, WriteError
 from livens.expressions.stages import stage
 from livens.models.model import InitialState
@@ -22,7 +25,7 @@ from livens.results.record import Facts, Occurrence, Record, Statistics
 from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.actions import act
-from livens.run.advice import hidden_constraints_left
+from livens.run.advice import hidden_constraints_left, too_long_for_expensive_forces
 from livens.run.events import Event
 from livens.run.extremes import Extremes
 from livens.run.interrupt import Interrupt
@@ -31,6 +34,7 @@ from livens.run.plan import Plan
 from livens.run.progress import Progress
 from livens.run.sampling import Sampling
 from livens.run.watch import Watch
+from livens.schemes.radau import Radau
 from livens.schemes.step import FlatEquations
 
 #: One call of the compiled loop takes at most this many steps, and numbers (what fits into a core's cache).
@@ -327,6 +331,7 @@ class Run:
         statistics, cost = self.statistics, self._stepper.cost
         statistics.newton_iterations += int(np.add.reduce(steps.iterations))
         statistics.steps += steps.taken
+        statistics.count_forces(self._plan.scheme)
         repivots, reference_steps = self._before
         statistics.repivots = repivots + cost.repivots
         statistics.reference_steps = reference_steps + cost.reference_steps
@@ -385,10 +390,14 @@ class Run:
     def _advice(self, h: float) -> str:
         if not h:
             return "The motion may end there, as in a collision, or the model may not be smooth there"
-        return hidden_constraints_left(
-            self._plan, self._compiled.layout, self._carry, self._extremes.summary(), self.statistics.steps
-        ) or (
-            f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth there"
+        plan, layout = self._plan, self._compiled.layout
+        left = hidden_constraints_left(plan, layout, self._carry, self._extremes.summary(), self.statistics.steps)
+        too_long = too_long_for_expensive_forces(plan)
+        return (
+            left
+            or too_long
+            or f"Try a smaller step than h = {h:g}; if that does not help, the model may be singular or not smooth "
+            "there"
         )
 
     def _happens_again(self, name: str) -> IntegrationError:
@@ -402,10 +411,9 @@ class Run:
         """End a run that has exploded: what follows would be numbers without meaning."""
         reason = self._extremes.exploded()
         if reason:
-            message = (
-                f"the run exploded before t = {self._carry.t:.9g}: {reason}. Try a smaller step than "
-                f"h = {self._plan.h:g}, or a scheme that is stable for it"
-            )
+            too_long = too_long_for_expensive_forces(self._plan)
+            advice = too_long or f"Try a smaller step than h = {self._plan.h:g}, or a scheme that is stable for it"
+            message = f"the run exploded before t = {self._carry.t:.9g}: {reason}. {advice}"
             raise IntegrationError(message, self._finished("failed", message))
 
     def _too_many_steps(self) -> bool:
@@ -446,11 +454,13 @@ def _switched(plan: Plan, events: Sequence[Mapping[str, Any]]) -> Plan:
 def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
     """A tier for the run, with a pivot order that suits its first step."""
     control, order, own = None, None, None
-    if plan.control and plan.scheme.own_steps:
+    if plan.control and compiled.series:
         own = plan.control.own_steps(plan.t_end - plan.t0)
     elif plan.control:
         estimated = compiled.estimated(plan.tier) if plan.control.estimates else None
         control = plan.control.of(estimated, plan.h, plan.t_end - plan.t0)
+    if control is not None and isinstance(plan.scheme, Radau):
+        return _of_variable_order(plan, compiled, carry, control)
     if plan.tier == "fused" and compiled.size:
         c = step_constants(plan.h, plan.t0, plan.k)
         typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())
@@ -464,6 +474,29 @@ def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
             ) from None
     found = compiled.stepper(plan.tier, plan.k, order, control, own, plan.threads)
     if plan.tier == "fused" and not ready(loop.advance):
+        stage("compiling the loop, once per machine")
+        found.compile(carry)
+    return found
+
+
+def _of_variable_order(plan: Plan, compiled: CompiledStep, carry: Carry, control: Control) -> Stepper:
+    """A stepper that changes between methods, each of which is compiled when it is needed."""
+    scheme = plan.scheme
+    assert isinstance(scheme, Radau)
+    c = step_constants(plan.h, plan.t0, plan.k)
+    typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())
+
+    def member(s: int) -> CompiledStep:
+        return compiled.once(("stages", s), lambda: compiled_step(compiled.model, scheme.member(s), compiled.dropped))
+
+    def order_for(one: CompiledStep, x: np.ndarray, z: np.ndarray) -> Order:
+        try:
+            return one.first_order(x, z, c, typical)
+        except SingularMatrixError as error:
+            raise IntegrationError(f"a step cannot be solved: {error}; {_undetermined(one.flat, x, z, c)}") from None
+
+    found = VariableOrderStepper(compiled, plan.k, control, member, order_for)
+    if not ready(loop.advance):
         stage("compiling the loop, once per machine")
         found.compile(carry)
     return found

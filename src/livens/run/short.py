@@ -107,6 +107,7 @@ class ShortRun:
         if self._every > 1:
             kept = {name: array[:: self._every].copy() for name, array in kept.items()}
         statistics = Statistics(steps, corrections, time.perf_counter() - ready, ready - begun)
+        statistics.count_forces(plan.scheme)
         record = Record(
             lambda: plan.facts_like(known),  # type: ignore[arg-type]  # a record asks for what it is asked
             extremes.summary_later(),  # type: ignore[arg-type]

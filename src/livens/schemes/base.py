@@ -142,7 +142,7 @@ class Scheme:
         >>> from livens import schemes
         >>> record = schemes.get("gauss-2").traits
         >>> record.order, record.symplectic, record.family, record.forms
-        (4, True, 'gauss-<s>', ('elements', 'descriptor'))
+        (4, True, 'gauss-<s>', ('elements', 'phase space', 'descriptor'))
         """
         declared = declaring(type(self))
         found: dict[str, Any] = {"family": None, "aliases": declared.__dict__.get("aliases", ())}
@@ -163,6 +163,18 @@ class Scheme:
     def scaled(self, scaling: Any) -> Scheme:
         """The same scheme with its steps scaled by this function of the state; see `livens.scaling`."""
         raise InputError(f"scheme '{self.name}' takes equal steps, it has no use for a scaling function")
+
+    def counted(self, steps: int, corrections: int) -> tuple[int, int]:
+        """How often forces and their Jacobians were evaluated in so many steps with so many Newton corrections.
+
+        A correction needs both at its beginning; after the last one of a step, forces tell whether it was. Schemes that
+        tell expensive forces apart count these.
+        """
+        return (corrections + steps, corrections) if corrections else (steps * self.evaluations, 0)
+
+    def composed(self) -> Scheme:
+        """The same as a part of a composition, whose steps differ in size: it remembers nothing of the next step."""
+        return self
 
     def for_tolerance(self, tolerance: float) -> Scheme:
         """The same, made for this relative error of a step; for schemes that choose their steps by themselves."""

@@ -11,7 +11,6 @@ from typing import Any
 import casadi as ca
 
 from livens.schemes.base import Requirement
-from livens.schemes.energy_momentum import EnergyMomentum
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
 
 CONSTANT_MASS = Requirement("constant_mass", "a constant mass matrix")
@@ -131,65 +130,4 @@ class GGLClassic(ElementScheme):
             momentum=p1,
             supplied=h * (ca.dot(F, x.v) + e.V_t(old.q, t)),
             dissipated=h * ca.dot(R_v, x.v),
-        )
-
-
-class GGLEnergyMomentum(EnergyMomentum):
-    """Energy-momentum scheme on the GGL principle: position and velocity constraints hold at the end of every step.
-
-    The GGL Hamiltonian ``H + lam.g(q) + gam.g^v(q, p)`` with ``g^v = G(q) M^-1 p`` (S001 eq. 30), discretised with
-    discrete gradients (derived in docs/ggl-em.md)::
-
-        q1 - q0 = h M^-1 p_m + h sum_k gam_k DG_p g^v_k
-        p1 - p0 = -h DG V - h sum_k lam_k DG g_k - h sum_k gam_k DG_q g^v_k + h F_m
-        0       = g(q1)
-        0       = G(q1) M^-1 p1
-
-    The unknowns are the midpoint value of ``u = M^-1 p`` and ``s = M^-1 sum_k gam_k D_q g_k``, averaged over both ends.
-    """
-
-    name = "ggl-em"
-    group = "Energy-momentum and midpoint schemes"
-    order = 2
-    symplectic = False
-    symmetric = True
-    conserves = ("total_energy", "constraint", "velocity_constraint")
-    summary = "energy-momentum scheme on the GGL principle, both constraint levels at the end of the step"
-    source = "outlook of S001; docs/ggl-em.md"
-    requires = (CONSTANT_MASS, REGULAR_MASS, FIXED_CONSTRAINTS)
-    unknowns = ("u_m", "s")
-    multipliers = ("lam", "gam")
-
-    def guess(self, old: State, h: Any) -> list[Any]:
-        return [old.v, 0 * old.v]
-
-    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
-        return old.q + h * (x.u_m + x.s), 2 * x.u_m - old.v
-
-    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
-        return [-2 * old.p, 0 * old.p]
-
-    def momentum(self, old: State, x: Any, h: Any) -> Any:
-        return -old.p
-
-    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
-        m = e.model
-        q0, Dq, q_m = old.q, h * (x.u_m + x.s), old.q + h / 2 * (x.u_m + x.s)
-        F, R_v = e.F(q_m, x.u_m, t + h / 2), e.R_v(q_m, x.u_m, t + h / 2)
-        V_q, V_by_t = self.gradient.in_time(e, m.V, q0, Dq, t, h)
-        force = -V_q + F - R_v
-        u = ca.SX.sym("u", m.n)
-        for k in range(e.m):
-            force -= x.lam[k] * self.gradient.in_time(e, m.g[k], q0, Dq, t, h)[0]
-            hidden = ca.Function("g_v", [m.q, u, m.t, m.k], [ca.jtimes(m.g[k], m.q, u)])
-            by_q = [self.gradient(hidden, q0, Dq, v, 0, e.k) for v in (old.v, new.v)]
-            force -= x.gam[k] * sum(by_q) / 2
-        p_m = e.T_v(q0, x.u_m)
-        G_mean = (e.G(q0, 0) + e.G(new.q, 0)) / 2
-        return Share(
-            rows=[2 * p_m - h * force, e.T_v(q0, x.s) - G_mean.T @ x.gam],
-            constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, new.q, new.v)],
-            momentum=2 * p_m,
-            supplied=ca.dot(F, Dq) + V_by_t,
-            dissipated=ca.dot(R_v, Dq),
         )

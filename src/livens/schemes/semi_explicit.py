@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -10,10 +10,34 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.hamiltonian.model import Hamiltonian
+from livens.models.system import System
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits, phase_of
+from livens.schemes.recipes.split_forces import Ahead, SplitStep, at_start, from_momenta
 from livens.schemes.scaling import Scaling, StiffnessEstimate, written
+from livens.schemes.step import StepEquations
 from livens.schemes.stormer_verlet import SEPARABLE
+
+
+def tells_elements_apart(model: Any) -> bool:
+    """Whether a model is taken element by element: bodies that turn, constraints, masses that depend on q, own betas.
+
+    All others are in Hamilton's form, with a mass matrix that is constant.
+    """
+    if not isinstance(model, System):
+        return False
+    own = any(element.beta is not None for element in model.elements)
+    return own or bool(model.m or model.frames) or not (model.constant_mass and "phase space" in model.forms)
+
+
+def no_constant_mass(model: Any) -> list[str]:
+    """What a model that is taken in Hamilton's form has not: an energy T(p) + V(q) with a constant mass matrix."""
+    if "phase space" not in model.forms:
+        return []
+    phase = phase_of(model)
+    if not phase.separable:
+        return [SEPARABLE.words]
+    return ["a constant mass matrix"] if phase.inverse_mass is None else []
 
 
 class SemiExplicit(MapScheme):
@@ -27,8 +51,14 @@ class SemiExplicit(MapScheme):
     shorter step at the end of a run takes the A* of a full one, which is as good in the order of the scheme.) The
     unknown is the mean velocity ``(q1 - q0)/h``; without cheap forces, or with b = 0, nothing is solved.
 
+    On systems this is chapter 4.2 of S003: frame bodies turn on the group of rotations (gyroscopic terms belong to A),
+    masses may depend on the configuration (inertial forces are then taken at the midpoint), constraints have
+    multipliers, and every cheap element may have a beta of its own. Only what B or a constraint acts on is unknown;
+    linear springs and dampers that act on one coordinate each are solved in closed form.
+
     Stable for ``b >= 1/2`` whatever the stiffness and the damping in B, if those of A are in the region of theorem 3.
-    Of order 2 for ``a = b = 1/2`` if A does not depend on velocities, else of order 1.
+    Of order 2 for ``a = b = 1/2`` if A does not depend on velocities, else of order 1. Symmetric with these numbers, so
+    that it can be composed (A is then evaluated within the steps); symplectic only if the Hessians of A and B commute.
 
     With a scaling s, steps of time are ``h = eps s`` (eq. 14). The estimate (15), `livens.scaling.stiffness_estimate`,
     evaluates A at two more points; the largest stable eps is then 2.
@@ -39,20 +69,30 @@ class SemiExplicit(MapScheme):
     symplectic = symmetric = False
     conserves = ()
     summary, source = "expensive forces once per step, cheap ones implicit", "S003 paper V (5)"
-    requires = (SEPARABLE,)
 
-    def __init__(self, alpha: float, beta: float, scaling: Scaling | StiffnessEstimate | None = None) -> None:
+    forms = ("phase space", "elements")
+
+    def __init__(
+        self, alpha: float, beta: float, scaling: Scaling | StiffnessEstimate | None = None, kept: bool = True
+    ) -> None:
         self.alpha, self.beta, self.scaling = alpha, beta, scaling
+        #: A is evaluated at the end of the step before; in parts of a composition, which differ in size, it is not.
+        self.kept = kept
+        self.symmetric = alpha == beta == 0.5
         self.name = f"semi-explicit:{digits(alpha)},{digits(beta)}"
         self.order = 2 if alpha == beta == 0.5 else 1
         self.implicit, self.fictive = beta != 0.0, scaling is not None
         self.evaluations = 3 if isinstance(scaling, StiffnessEstimate) else 1
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SemiExplicit) and (self.name, self.scaling) == (other.name, other.scaling)
+        mine = self.name, self.scaling, self.kept
+        return isinstance(other, SemiExplicit) and mine == (other.name, other.scaling, other.kept)
 
     def __hash__(self) -> int:
-        return hash((self.name, self.scaling))
+        return hash((self.name, self.scaling, self.kept))
+
+    def composed(self) -> Scheme:
+        return SemiExplicit(self.alpha, self.beta, self.scaling, kept=False)
 
     def scaled(self, scaling: Any) -> Scheme:
         if not isinstance(scaling, (Scaling, StiffnessEstimate)):
@@ -64,16 +104,47 @@ class SemiExplicit(MapScheme):
             raise InputError(f"the scaling {scaling} looks ahead by alpha h, which is 0 in scheme '{self.name}'")
         return SemiExplicit(self.alpha, self.beta, scaling)
 
+    def counted(self, steps: int, corrections: int) -> tuple[int, int]:
+        """Once at the start, then as often as a step says; Newton's method sees the cheap forces alone."""
+        return 1 + steps * self.evaluations, 0
+
     def missing(self, model: Any) -> list[str]:
-        missing = super().missing(model)
-        if not missing and phase_of(model).inverse_mass is None:
-            return ["a constant mass matrix"]
+        if not tells_elements_apart(model):
+            return [*super().missing(model), *no_constant_mass(model)][:1]
+        missing = [] if model.known_velocities or model.frames else ["a regular mass matrix"]
+        if not model.quadratic_kinetic_energy:
+            missing.append("a kinetic energy that is quadratic in the velocities")
+        if model.rolls:
+            missing.append("constraints on positions, not on velocities (rolling, gears)")
+        if model.controls:
+            missing.append("a model without sampled controllers")
+        if self.fictive:
+            missing.append("steps of equal size, or a model with a constant mass matrix and without constraints")
         return missing
 
+    @property
+    def ahead(self) -> Ahead:
+        """Where A is evaluated."""
+        return Ahead(self.alpha)
+
+    def _split(self, model: System, dropped: Collection[int] = ()) -> SplitStep:
+        return SplitStep(model, self.ahead, self.beta, self.kept, dropped)
+
+    def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        if tells_elements_apart(model):
+            return self._split(model, dropped).equations()
+        return super().equations(model, dropped)
+
+    def explicit(self, model: Any) -> bool:
+        return not self.equations(model).flatten().size if tells_elements_apart(model) else super().explicit(model)
+
     def add(self, model: Hamiltonian) -> dict[str, int]:
-        return {"A": 2 * model.n + 1} | ({"t": 1, "scale": 1} if self.fictive else {})
+        kept = {"A": 2 * model.n + 1} if self.kept else {}
+        return kept | ({"t": 1, "scale": 1} if self.fictive else {})
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+        if tells_elements_apart(model):
+            return {"A": at_start(model, self.ahead, values, t, h, k)} if self.kept else {}
         phase, found = Phase(phase_of(model), k), {}
         q, p = ca.DM(values["q"]), ca.DM(values["p"])
         if self.scaling is not None:
@@ -85,11 +156,15 @@ class SemiExplicit(MapScheme):
                 raise InputError(f"{where}; it must be finite and greater than 0")
             found = {"t": t, "scale": scale}
             h *= scale
-        return {"A": np.array(self._ahead(phase, q, p, t, h)).ravel(), **found}
+        return ({"A": np.array(self._ahead(phase, q, p, t, h)).ravel()} if self.kept else {}) | found
 
     def following(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
         """The expensive forces ahead, in steps of equal size; a scaling knows its step only from the one before."""
-        return {} if self.fictive else {"A": self._ahead(Phase(phase_of(model), k), q, p, t, h)}
+        if self.fictive or not self.kept:
+            return {}
+        if tells_elements_apart(model):
+            return {"A": from_momenta(model, self.ahead, q, p, t, h, k)}
+        return {"A": self._ahead(Phase(phase_of(model), k), q, p, t, h)}
 
     def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
         return self.following(model, q, p, t, k, h)
@@ -104,7 +179,8 @@ class SemiExplicit(MapScheme):
     def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
         m, n, b, new = phase.model, phase.n, self.beta, {}
         eps, size, t = (h, h * old.scale, old.t) if self.fictive else (h, h, t)
-        A, A_free, A_rate = old.A[:n], old.A[n : 2 * n], old.A[2 * n]
+        expensive = old.A if self.kept else self._ahead(phase, old.q, old.p, t, size)
+        A, A_free, A_rate = expensive[:n], expensive[n : 2 * n], expensive[2 * n]
         W = ca.Function("W", [m.k], [ca.densify(m.inverse_mass)])(phase.k)
         u = getattr(x, "mean_velocity", old.v)
         q_b, v_b, t_b = old.q + b * size * u, old.v + 2 * b * (u - old.v), t + b * size
@@ -118,13 +194,19 @@ class SemiExplicit(MapScheme):
         if self.fictive:
             new = {"t": t, "scale": self._scale(phase, q, p, t, size)}
             size = eps * new["scale"]
-        return Step({"q": q, "p": p, "A": self._ahead(phase, q, p, t, size), **new}, rows, supplied=supplied)
+        if self.kept:
+            new["A"] = self._ahead(phase, q, p, t, size, 2 * (u - old.v))
+        return Step({"q": q, "p": p, **new}, rows, supplied=supplied)
 
-    def _ahead(self, phase: Phase, q: Any, p: Any, t: Any, h: Any) -> Any:
-        """A* of a step of size h from here; that of its forces without potential; ``dV/dt`` of its potentials."""
-        m, v = phase.model, phase.T_p(p)
+    def _ahead(self, phase: Phase, q: Any, p: Any, t: Any, h: Any, change: Any = 0.0) -> Any:
+        """A* of a step of size h from here; that of its forces without potential; ``dV/dt`` of its potentials.
+
+        `change` is that of the velocities in the step before.
+        """
+        m, v, a = phase.model, phase.T_p(p), self.ahead.alpha
         parts = ca.densify(ca.vertcat(m.A, m.terms.F_expensive, ca.gradient(m.terms.V_expensive, m.t)))
-        return ca.Function("A", [m.q, m.v, m.t, m.k], [parts])(q + self.alpha * h * v, v, t + self.alpha * h, phase.k)
+        speed = v + a * change if self.ahead.extrapolated else v
+        return ca.Function("A", [m.q, m.v, m.t, m.k], [parts])(q + a * h * v, speed, t + a * h, phase.k)
 
     def _scale(self, phase: Phase, q: Any, p: Any, t: Any, last: Any) -> Any:
         """The scaling here, after a step of size `last`."""

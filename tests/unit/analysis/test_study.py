@@ -531,7 +531,7 @@ def test_ctrl_c_with_processes(tmp_path):
         (["converge", "simple-pendulum", "--out", "order.doc"], "cannot be written as 'doc'"),
         (["converge", "simple-pendulum", "--out", "no/order.png"], "does not exist"),
         (["compare", "simple-pendulum", "--h", "-1"], "h must be greater than 0"),
-        (["compare", "mass-spring-redundant", "--schemes", "ggl-em"], "needs"),
+        (["compare", "mass-spring-redundant", "--schemes", "ggl-classic"], "needs"),
         (["compare", "simple-pendulum", "--set", "length=1"], "has no option 'length'"),
         (["workprecision", "simple-pendulum", "--repeats", "0"], "repeats"),
         (["sweep", "simple-pendulum"], "--vary"),

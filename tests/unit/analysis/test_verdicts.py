@@ -9,6 +9,7 @@ import livens as lv
 from livens import math as m
 from livens.analysis import verdicts
 from livens.analysis.round_off import round_off
+from livens.run.extremes import energy_scale
 from livens.study import reversibility_defect, symplecticity_defect
 
 OSCILLATOR = lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: q @ q / 2)
@@ -57,6 +58,28 @@ def test_an_explosion_ends_the_run(scheme, steps):
     run = error.value.result
     assert run.status == "failed" and "exploded" in run.message
     assert not run.summary.max_energy_drift < 1e6
+
+
+def test_an_explosion_is_a_million_times_the_energy():
+    """Energy grows by a fifth at each step; the reference tier looks at it after every 32 steps."""
+    with pytest.raises(lv.IntegrationError, match="exploded") as error:
+        lv.simulate(OSCILLATOR, [1.0], [0.0], scheme="heun", h=0.8**0.25, t_end=300.0, tier="reference")
+    assert error.value.result.summary.max_energy_drift == pytest.approx(1.2**96, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("start", "trusted", "largest", "scale"),
+    [
+        (-2.0, 1.0, 9.0, 2.0),
+        (0.5, 1.0, 9.0, 0.5),
+        (1e-4, 1.0, 9.0, 1.0),  # a start that happens to be nearly zero says nothing
+        (0.0, 1.0, 9.0, 1.0),
+        (0.0, 0.0, 9.0, 9.0),
+        (0.0, 0.0, float("inf"), 0.0),
+    ],
+)
+def test_what_a_change_of_energy_is_relative_to(start, trusted, largest, scale):
+    assert energy_scale(start, trusted, largest) == scale
 
 
 def test_energy_that_grows_less_is_not_divided_by_what_it_grew_to():

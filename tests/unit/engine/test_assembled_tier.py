@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import schemes
-from livens.engine.assembled.assembly import Bench, Sums, gather_sums
+from livens.engine.assembled.assembly import Bench, Sums
 from livens.engine.assembled.fronts import FACTOR, FORWARD, KEEP, Fronts, dense_factors, dense_solution, solve_fronts
 from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
 from livens.engine.assembled.prediction import CANDIDATES, REACH, RING, WEIGHTS, best_candidate, predict
@@ -21,8 +21,8 @@ def test_dense_core(seed, n):
     random = np.random.default_rng(seed)
     A, y = random.normal(size=(n, n)), random.normal(size=n)
     factors, pivots, x = A.copy(), np.zeros(n, dtype=np.int64), y.copy()
-    dense_factors(factors, pivots)
-    dense_solution(factors, pivots, x)
+    dense_factors(factors, n, pivots)
+    dense_solution(factors, n, pivots, x)
     assert np.allclose(A @ x, y, atol=1e-8 * max(1.0, np.linalg.cond(A) * 1e-4))
 
 
@@ -34,20 +34,20 @@ def test_predictors_are_exact_for_what_they_say(candidate):
     X = sum((random.normal(size=3) * (t / 10) ** i for i in range(a)), np.zeros((RING + 1, 3)))
     X = X + (-1.0) ** t * sum((random.normal(size=3) * (t / 10) ** i for i in range(b)), np.zeros(3))
     x = np.zeros(3)
-    predict(X, RING, WEIGHTS[candidate], x, 0, 3)
+    predict(X[RING], 3, WEIGHTS[candidate], x, 0, 3)
     assert np.abs(x - X[RING]).max() < 1e-11
-    found = best_candidate(X, RING, WEIGHTS, REACH, RING, 0, 3, np.zeros(3))
-    predict(X, RING, WEIGHTS[found], x, 0, 3)
+    found = best_candidate(X[RING], 3, WEIGHTS, REACH, RING, 0, 3, np.zeros(3))
+    predict(X[RING], 3, WEIGHTS[found], x, 0, 3)
     assert np.abs(x - X[RING]).max() < 1e-11
     # with one step known, only the constant predictor can be used
-    assert best_candidate(X, RING, WEIGHTS, REACH, 1, 0, 3, np.zeros(3)) == 0
+    assert best_candidate(X[RING], 3, WEIGHTS, REACH, 1, 0, 3, np.zeros(3)) == 0
 
 
 def test_sums_are_taken_in_the_order_given():
     pool = np.array([1e16, 1.0, -1e16, 3.0])
     sums = Sums.of([np.array([0, 0, 0, 1]), np.array([-1])], [np.array([0, 1, 2, 3]), np.array([3])], 2)
     out = np.zeros(2)
-    gather_sums(sums.starts, sums.positions, pool, out)
+    sums.gather(pool, out)
     assert out.tolist() == [(1e16 + 1.0) - 1e16, 3.0]
 
 

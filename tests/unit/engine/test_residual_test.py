@@ -2,10 +2,12 @@
 
 import math
 
+import numba as nb
 import numpy as np
 import pytest
 
-from livens.engine.newton import SMALL, at_the_floor, extrapolate, scaled
+from livens.engine.newton import DONE, FAILED, MOST_ITERATIONS, SMALL, Kernels, at_the_floor, extrapolate, scaled
+from livens.engine.newton import solve_step as solve
 
 
 @pytest.mark.parametrize(
@@ -46,3 +48,41 @@ def test_the_predictor_says_where_steps_are_too_long(step, trusted):
     x = np.zeros(1)
     X = np.sin(step * np.arange(5.0))[:, None] + 0.1
     assert extrapolate(X, 0, x, np.array([1])) is trusted
+
+
+# -- an equation without a solution -------------------------------------------------------------------------------
+_POINTER = nb.types.CPointer(nb.double)
+_KERNEL = nb.void(_POINTER, _POINTER, _POINTER, _POINTER, _POINTER)
+
+
+@nb.cfunc(_KERNEL)
+def _newton(x, z, c, r, dx):
+    r[0] = x[0] ** 2 + z[0]
+    dx[0] = r[0] / (2 * x[0])
+    r[1] = 1.0  # the growth of elimination
+
+
+@nb.cfunc(_KERNEL)
+def _residual(x, z, c, r, out):
+    r[0] = x[0] ** 2 + z[0]
+
+
+@nb.cfunc(_KERNEL)
+def _floor(x, z, c, out, scale):
+    scale[0] = 1e16
+
+
+@pytest.mark.parametrize(("missed", "status"), [(1e-14, DONE), (1e-8, FAILED), (1e-6, FAILED)])
+def test_curvature_explains_what_is_near_round_off_only(missed, status):
+    """A parabola that misses zero is explained by its curvature wherever Newton's method jumps to.
+
+    If it misses by round-off, the position is singular; if by more, there is no solution.
+    """
+    kernels = Kernels(_newton.address, 0, _residual.address, _floor.address, 0, 0, 0, 0, 0)
+    x, z, c, r, dx = np.array([1.0]), np.array([missed]), np.zeros(1), np.zeros(2), np.zeros(1)
+    found, corrections = solve(kernels, x, z.ctypes.data, c.ctypes.data, r, dx, np.array([1e16]), 100, False)
+    assert found == status
+    if status == FAILED:
+        assert corrections == MOST_ITERATIONS
+    else:
+        assert abs(x[0]) < 1e-4

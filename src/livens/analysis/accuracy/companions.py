@@ -154,7 +154,7 @@ class Family:
 
 def _controlled(control: dict[str, Any], scheme: Scheme, factor: float) -> StepControl:
     """A control that leads to steps `factor` times as long: what is estimated grows as h^(k+1)."""
-    change = factor ** (scheme.order - 1 if scheme.own_steps else scheme.estimate_order + 1)
+    change = factor ** (scheme.estimate_order + 1 if scheme.estimate_order else scheme.order - 1)
     old = StepControl(**control)
     return dataclasses.replace(
         old,

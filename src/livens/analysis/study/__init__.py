@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from livens.analysis.study.convergence import Convergence, converge, work_precision
     from livens.analysis.study.fitting import ParameterFit, fit
     from livens.analysis.study.geometry import reversibility_defect, symplecticity_defect
+    from livens.analysis.study.longest_step import LongestStep, longest_step
     from livens.analysis.study.modified import ModifiedEnergy, modified_energy
     from livens.analysis.study.monte_carlo import Uncertainty, uncertainty
     from livens.analysis.study.optimisation import Optimum, optimise
@@ -33,6 +34,7 @@ _HOMES = {
     "Comparison": "comparison",
     "Convergence": "convergence",
     "Fit": "order",
+    "LongestStep": "longest_step",
     "Lyapunov": "stability",
     "ModifiedEnergy": "modified",
     "Optimum": "optimisation",
@@ -44,6 +46,7 @@ _HOMES = {
     "converge": "convergence",
     "fit": "fitting",
     "fit_order": "order",
+    "longest_step": "longest_step",
     "lyapunov": "stability",
     "modified_energy": "modified",
     "optimise": "optimisation",
@@ -61,6 +64,7 @@ __all__ = [
     "Comparison",
     "Convergence",
     "Fit",
+    "LongestStep",
     "Lyapunov",
     "ModifiedEnergy",
     "Optimum",
@@ -72,6 +76,7 @@ __all__ = [
     "converge",
     "fit",
     "fit_order",
+    "longest_step",
     "lyapunov",
     "modified_energy",
     "optimise",

@@ -178,9 +178,11 @@ class _Step:
             return z
         if not self.memory:
             return z
-        x = self._solved(self.guess(z), z, self._no_step)
-        z = np.asarray(self.equations.end_function(x, z, self._no_step).full().ravel())
-        for name, (value, _) in self._following(z).items():
+        following = self._following(z)
+        if set(self.memory) - set(following):
+            x = self._solved(self.guess(z), z, self._no_step)
+            z = np.asarray(self.equations.end_function(x, z, self._no_step).full().ravel())
+        for name, (value, _) in following.items():
             z[layout[name]] = value
         return z
 
@@ -204,8 +206,10 @@ class _Step:
 
     def standing(self, lift: np.ndarray) -> np.ndarray:
         """The same for a step of size zero, along `lift`: how that which follows (q, p) depends on them."""
-        still = self._derivative(self._solved(self.guess(self.z), self.z, self._no_step), self._no_step) @ lift
-        for name, (_, slope) in self._following(self.z).items():
+        following, still = self._following(self.z), lift.copy()
+        if set(self.memory) - set(following):
+            still = self._derivative(self._solved(self.guess(self.z), self.z, self._no_step), self._no_step) @ lift
+        for name, (_, slope) in following.items():
             still[self.equations.layout[name]] = slope
         return still
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from livens.engine.assembled.indexed import FIRST, OFFSETS, WIDTH, in_pool
+from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS, WIDTH, in_pool
 from livens.engine.assembled.piece_kernels import PieceKernels, parameter_tables
-from livens.engine.jit import jit
-from livens.engine.newton import call
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.kinds import Doubles, Indices, Integers
+from livens.engine.lowering.words import call
 from livens.expressions.graph.roundoff import UNIT
 from livens.schemes.recipes.pieces import Pieces
 
@@ -23,7 +24,7 @@ _OWN_DIGITS = 1e-4
 #: Which kernel of a piece is called, by its column in the addresses; what it writes begins at a column behind these.
 NEWTON, RESIDUAL, FLOOR, END, TURN = range(5)
 _KERNELS = ("newton", "residual", "floor", "end", "turn")
-POOL, FLOORS, ENDS = 5, 6, 7
+POOL, FLOORS, ENDS, COLUMNS = range(5, 9)
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class Sums:
         order = np.argsort(target, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=size))])
         return cls(starts.astype(np.int32), position[order].astype(np.int32))
+
+    def gather(self, pool: np.ndarray, out: np.ndarray) -> None:
+        """Sum them up."""
+        gather_sums(self.starts, self.positions, pool, out, 0, self.starts.size - 1)
 
 
 class Assembly:
@@ -144,80 +149,85 @@ class Bench:
             self.tables[i, OFFSETS : OFFSETS + len(offsets[i])] = offsets[i]
         self.kinds = np.array(a.pieces.kinds, dtype=np.int64)
 
+    def _run(self, which: int, base: int, x: np.ndarray, z: np.ndarray, c: np.ndarray, out: np.ndarray) -> None:
+        """One kernel of every piece."""
+        count, width = self.tables.shape
+        run_pieces(self.assembly.addresses, self.tables, count, width, which, base, x, z, c, out)
+
     # -- one evaluation at a time, for those who do not step in compiled code -----------------------------------------
     def residual(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> np.ndarray:
         """The equations at x."""
         a, r = self.assembly, np.zeros(x.size)
         self.context[0] = m.ctypes.data
-        run_pieces(a.addresses, self.tables, RESIDUAL, POOL, x, z, c, self.pool)
-        gather_sums(a.residual_sums.starts, a.residual_sums.positions, self.pool, r)
+        self._run(RESIDUAL, POOL, x, z, c, self.pool)
+        a.residual_sums.gather(self.pool, r)
         return r
 
     def newton(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The equations at x, and the nonzeros of their Jacobian."""
         a, r = self.assembly, np.zeros(x.size)
         self.context[0] = m.ctypes.data
-        run_pieces(a.addresses, self.tables, NEWTON, POOL, x, z, c, self.pool)
-        gather_sums(a.residual_sums.starts, a.residual_sums.positions, self.pool, r)
+        self._run(NEWTON, POOL, x, z, c, self.pool)
+        a.residual_sums.gather(self.pool, r)
         sums = a.pattern[2]
         values = np.zeros(sums.starts.size - 1)
-        gather_sums(sums.starts, sums.positions, self.pool, values)
+        sums.gather(self.pool, values)
         return r, values
 
     def scales(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray, dx: np.ndarray) -> np.ndarray:
         """Reciprocal round-off bounds of the residual at x."""
         a, scale = self.assembly, np.zeros(x.size)
         self.context[0] = m.ctypes.data
-        errors_of(x, dx, self.kinds, self.errors)
+        errors_of(x, dx, self.kinds, self.kinds.size, self.errors)
         self.context[3] = self.errors.ctypes.data
-        run_pieces(a.addresses, self.tables, FLOOR, FLOORS, x, z, c, self.floors)
-        gather_sums(a.floor_sums.starts, a.floor_sums.positions, self.floors, scale)
-        reciprocals(scale)
+        self._run(FLOOR, FLOORS, x, z, c, self.floors)
+        a.floor_sums.gather(self.floors, scale)
+        reciprocals(scale, scale.size)
         return scale
 
     def turn(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray, dx: np.ndarray) -> None:
         """Variations -> corrections, in place."""
         if self.assembly.turning:
             self.context[0], self.context[3] = m.ctypes.data, dx.ctypes.data
-            run_pieces(self.assembly.addresses, self.tables, TURN, ENDS, x, z, c, self.ends)
+            self._run(TURN, ENDS, x, z, c, self.ends)
 
     def end(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """State and memory at the end of the step."""
         a, z1, m1 = self.assembly, np.zeros(z.size), np.zeros(m.size)
         if a.pushed:
             self.residual(x, z, m, c)
-            gather_sums(a.impulse_sums.starts, a.impulse_sums.positions, self.pool, self.impulses)
+            a.impulse_sums.gather(self.pool, self.impulses)
         self.context[0], self.context[1], self.context[2] = m.ctypes.data, z1.ctypes.data, m1.ctypes.data
-        run_pieces(a.addresses, self.tables, END, ENDS, x, z, c, self.ends)
+        self._run(END, ENDS, x, z, c, self.ends)
         sums = np.zeros(a.summed.size)
-        gather_sums(a.end_sums.starts, a.end_sums.positions, self.ends, sums)
+        a.end_sums.gather(self.ends, sums)
         z1[a.summed] = sums
         return z1, m1
 
 
 # -- compiled once per machine ----------------------------------------------------------------------------------------
-@jit
+@lowered
 def run_pieces(
-    addresses: np.ndarray,
-    tables: np.ndarray,
+    addresses: Integers,
+    tables: Integers,
+    pieces: int,
+    width: int,
     which: int,
     base: int,
-    x: np.ndarray,
-    z: np.ndarray,
-    c: np.ndarray,
-    out: np.ndarray,
+    x: Doubles,
+    z: Doubles,
+    c: Doubles,
+    out: Doubles,
 ) -> None:
-    """Call one kernel of every piece that has it."""
-    for i in range(addresses.shape[0]):
-        if addresses[i, which]:
-            begin = out.ctypes.data + 8 * addresses[i, base]
-            call(addresses[i, which], x.ctypes.data, z.ctypes.data, c.ctypes.data, tables[i].ctypes.data, begin)
+    """Call one kernel of every piece that has it and something to do; tables are `width` numbers long."""
+    for i in range(pieces):
+        codes, table = addresses + i * COLUMNS, tables + i * width
+        if codes[which] != 0 and table[FIRST] < table[LAST]:
+            call(codes[which], x, z, c, table, out + codes[base])
 
 
-@jit
-def gather_range(
-    starts: np.ndarray, positions: np.ndarray, pool: np.ndarray, out: np.ndarray, first: int, stop: int
-) -> None:
+@lowered
+def gather_sums(starts: Indices, positions: Indices, pool: Doubles, out: Doubles, first: int, stop: int) -> None:
     """Sum up what belongs together, always in the same order."""
     for i in range(first, stop):
         total = 0.0
@@ -226,25 +236,20 @@ def gather_range(
         out[i] = total
 
 
-@jit
-def gather_sums(starts: np.ndarray, positions: np.ndarray, pool: np.ndarray, out: np.ndarray) -> None:
-    gather_range(starts, positions, pool, out, 0, starts.size - 1)
-
-
-@jit
-def errors_of(x: np.ndarray, dx: np.ndarray, kinds: np.ndarray, errors: np.ndarray) -> None:
+@lowered
+def errors_of(x: Doubles, dx: Doubles, kinds: Integers, count: int, errors: Doubles) -> None:
     """How far off unknowns may be, in units of round-off."""
     first = 0
-    for kind in kinds:
-        largest = 0.0
-        for i in range(first, first + kind):
+    for k in range(count):
+        stop, largest = first + kinds[k], 0.0
+        for i in range(first, stop):
             largest = max(largest, abs(x[i]))
-        for i in range(first, first + kind):
+        for i in range(first, stop):
             errors[i] = abs(x[i]) + 4.0 * abs(dx[i]) + _OWN_DIGITS * largest
-        first += kind
+        first = stop
 
 
-@jit
-def reciprocals(scale: np.ndarray) -> None:
-    for i in range(scale.size):
+@lowered
+def reciprocals(scale: Doubles, size: int) -> None:
+    for i in range(size):
         scale[i] = 1.0 / (UNIT * scale[i] + 1e-290)

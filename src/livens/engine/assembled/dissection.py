@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from livens.engine.jit import jit
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.kinds import Integers
 
 #: Parts with fewer vertices than this are not divided any more.
 _SMALL = 8
@@ -81,7 +82,7 @@ class _Distances:
         """How far the vertices of the part are from one of them; -1 if there is no way."""
         self._distance[self._part] = -1
         queue = np.empty(self._part.size, dtype=np.int64)
-        _spread(vertex, self._inside, self._number, self._starts, self._neighbours, self._distance, queue)
+        spread(vertex, self._inside, self._number, self._starts, self._neighbours, self._distance, queue)
         return self._distance[self._part]
 
     def farthest(self, distance: np.ndarray) -> int:
@@ -90,15 +91,15 @@ class _Distances:
         return int(self._part[ends[np.argmin(self.degree[ends])]])
 
 
-@jit
-def _spread(
+@lowered
+def spread(
     vertex: int,
-    inside: np.ndarray,
+    inside: Integers,
     number: int,
-    starts: np.ndarray,
-    neighbours: np.ndarray,
-    distance: np.ndarray,
-    queue: np.ndarray,
+    starts: Integers,
+    neighbours: Integers,
+    distance: Integers,
+    queue: Integers,
 ) -> None:
     queue[0], distance[vertex] = vertex, 0
     head, tail = 0, 1
@@ -167,7 +168,7 @@ def width(graph: sp.csr_matrix) -> int:
     """
     starts, neighbours = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
     inside = np.ones(graph.shape[0], dtype=np.int64)
-    _strip(starts, neighbours, np.diff(starts), inside)
+    strip(starts, neighbours, np.diff(starts), inside, inside.size)
     widest = 0
     while (rest := np.flatnonzero(inside == 1)).size > widest:
         far = _Distances(rest, inside, 1, starts, neighbours)
@@ -180,10 +181,10 @@ def width(graph: sp.csr_matrix) -> int:
     return widest
 
 
-@jit
-def _strip(starts: np.ndarray, neighbours: np.ndarray, degree: np.ndarray, inside: np.ndarray) -> None:
+@lowered
+def strip(starts: Integers, neighbours: Integers, degree: Integers, inside: Integers, count: int) -> None:
     """Take away vertices with one neighbour or none, as long as there are any."""
-    for vertex in range(inside.size):
+    for vertex in range(count):
         at = vertex
         while at >= 0 and inside[at] == 1 and degree[at] <= 1:
             inside[at] = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,30 +10,37 @@ from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.elimination import Elimination
 from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS, WIDTH
 from livens.engine.assembled.multifrontal import DenseFronts, dense_fronts, factor_fronts, substitute
-from livens.engine.jit import jit
-from livens.engine.newton import call
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.kinds import Doubles, Integers, Record
+from livens.engine.lowering.words import call
 
 #: What is done with the batches: columns of their addresses.
-FACTOR, KEEP, FORWARD, BACK, _BASE = range(5)
+FACTOR, KEEP, FORWARD, BACK, _BASE, _COLUMNS = range(6)
 
 
-class FrontArrays(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FrontArrays(Record):
     """Everything the compiled elimination needs."""
 
-    addresses: np.ndarray  # kernels of the batches, and where their outputs begin in the pool
-    tables: np.ndarray
-    growth: np.ndarray
-    core: np.ndarray  # unknowns of the core
-    rows: np.ndarray
-    columns: np.ndarray
-    positions: np.ndarray
-    right: np.ndarray
-    right_positions: np.ndarray
-    matrix: np.ndarray  # room for the core
-    pivots: np.ndarray
-    y: np.ndarray
-    rounds: np.ndarray  # where the batches of each round begin
-    blocks: np.ndarray  # and how many blocks of fronts it has
+    batches: int
+    addresses: Integers  # kernels of the batches, and where their outputs begin in the pool
+    tables: Integers
+    growth: Doubles
+    core_size: int
+    core: Integers  # unknowns of the core
+    entries: int
+    rows: Integers
+    columns: Integers
+    positions: Integers
+    right_size: int
+    right: Integers
+    right_positions: Integers
+    matrix: Doubles  # room for the core
+    pivots: Integers
+    y: Doubles
+    round_count: int
+    rounds: Integers  # where the batches of each round begin
+    blocks: Integers  # and how many blocks of fronts it has
     dense: DenseFronts  # of the core, if it has any
 
 
@@ -58,22 +65,28 @@ class Fronts:
             index = e.tables[number[id(made)]].ctypes.data
             tables.append([batch.first, batch.stop, index, factors, 0, 0, *[0] * (OFFSETS - 6)])
         rounds = np.array([batch.round for batch in e.batches], dtype=np.int64)
+        blocks = np.bincount(rounds, [b.stop - b.first for b in e.batches], minlength=e.rounds).astype(np.int64)
         core, n = e.core, e.core.unknowns.size if e.core.plan is None else 0
         self.arrays = FrontArrays(
+            len(e.batches),
             np.array(addresses, dtype=np.int64).reshape(-1, 5),
             np.array(tables, dtype=np.int64).reshape(-1, OFFSETS),
             np.zeros(WIDTH),
-            core.unknowns,
-            core.rows,
-            core.columns,
-            core.positions,
-            core.right,
-            core.right_positions,
+            core.unknowns.size,
+            core.unknowns.astype(np.int64),
+            core.positions.size,
+            core.rows.astype(np.int64),
+            core.columns.astype(np.int64),
+            core.positions.astype(np.int64),
+            core.right_positions.size,
+            core.right.astype(np.int64),
+            core.right_positions.astype(np.int64),
             np.zeros((n, n)),
             np.zeros(n, dtype=np.int64),
             np.zeros(n),
+            blocks.size,
             np.concatenate([[0], np.cumsum(np.bincount(rounds, minlength=e.rounds))]).astype(np.int64),
-            np.bincount(rounds, [b.stop - b.first for b in e.batches], minlength=e.rounds).astype(np.int64),
+            blocks,
             dense_fronts(core.plan, core.positions, threads),
         )
 
@@ -88,115 +101,138 @@ class Fronts:
         self.chords = True
 
 
-@jit
-def dense_factors(A: np.ndarray, pivots: np.ndarray) -> None:
+def no_fronts() -> FrontArrays:
+    """What there is where nothing is eliminated by fronts."""
+    whole, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
+    empty = dense_fronts(None, whole)
+    return FrontArrays(
+        0,
+        whole,
+        np.zeros((0, OFFSETS), dtype=np.int64),
+        np.zeros(WIDTH),
+        0,
+        whole,
+        0,
+        whole,
+        whole,
+        whole,
+        0,
+        whole,
+        whole,
+        numbers,
+        whole,
+        numbers,
+        0,
+        np.zeros(1, dtype=np.int64),
+        whole,
+        empty,
+    )
+
+
+@lowered
+def dense_factors(A: Doubles, n: int, pivots: Integers) -> None:
     """LU factors in place, with row pivoting; a singular matrix gives infinities."""
-    n = A.shape[0]
     for k in range(n):
         best = k
         for i in range(k + 1, n):
-            if abs(A[i, k]) > abs(A[best, k]):
+            if abs(A[i * n + k]) > abs(A[best * n + k]):
                 best = i
         pivots[k] = best
+        above = A + k * n
         if best != k:
+            other = A + best * n
             for j in range(n):
-                A[k, j], A[best, j] = A[best, j], A[k, j]
-        inverse = 1.0 / A[k, k]
+                above[j], other[j] = other[j], above[j]
+        inverse = 1.0 / above[k]
         for i in range(k + 1, n):
-            if A[i, k] != 0.0:
-                factor = A[i, k] * inverse
-                A[i, k] = factor
+            row = A + i * n
+            if row[k] != 0.0:
+                factor = row[k] * inverse
+                row[k] = factor
                 for j in range(k + 1, n):
-                    A[i, j] -= factor * A[k, j]
+                    row[j] -= factor * above[j]
 
 
-@jit
-def dense_solution(A: np.ndarray, pivots: np.ndarray, y: np.ndarray) -> None:
+@lowered
+def dense_solution(A: Doubles, n: int, pivots: Integers, y: Doubles) -> None:
     """Solve in place with the factors of `dense_factors`."""
-    n = A.shape[0]
     for k in range(n):
         best = pivots[k]
         y[k], y[best] = y[best], y[k]
     for k in range(n):
         for i in range(k + 1, n):
-            y[i] -= A[i, k] * y[k]
+            y[i] -= A[i * n + k] * y[k]
     for k in range(n - 1, -1, -1):
-        value = y[k]
+        value, row = y[k], A + k * n
         for j in range(k + 1, n):
-            value -= A[k, j] * y[j]
-        y[k] = value / A[k, k]
+            value -= row[j] * y[j]
+        y[k] = value / row[k]
 
 
-@jit
-def eliminate(f: FrontArrays, how: int, first: int, stop: int, pool: np.ndarray, r: np.ndarray) -> None:
-    """Batches from `first` to `stop`, one after the other."""
-    p = pool.ctypes.data
-    for b in range(first, stop):
-        begin = p + 8 * f.addresses[b, _BASE]
-        call(f.addresses[b, how], p, r.ctypes.data, f.growth.ctypes.data, f.tables[b].ctypes.data, begin)
-
-
-@jit
-def substitute_back(f: FrontArrays, first: int, stop: int, pool: np.ndarray, dx: np.ndarray) -> None:
-    """The unknowns of these batches from those of their boundaries."""
-    out, p = dx.ctypes.data, pool.ctypes.data
-    for b in range(stop - 1, first - 1, -1):
-        call(f.addresses[b, BACK], out, out, f.growth.ctypes.data, f.tables[b].ctypes.data, p)
-
-
-@jit
-def share_of_round(
-    f: FrontArrays, how: int, first: int, stop: int, tables: np.ndarray, growth: np.ndarray, p: int, a: int
+@lowered
+def eliminate(
+    f: FrontArrays, how: int, first: int, stop: int, tables: Integers, growth: Doubles, pool: Doubles, r: Doubles
 ) -> None:
-    """The share of one thread in some batches: elimination of right-hand sides at a, or back substitution into it."""
+    """Batches from `first` to `stop`, one after the other; the tables say which of their fronts."""
     for b in range(first, stop):
-        if tables[b, FIRST] < tables[b, LAST]:
-            if how == BACK:
-                call(f.addresses[b, BACK], a, a, growth.ctypes.data, tables[b].ctypes.data, p)
-            else:
-                begin = p + 8 * f.addresses[b, _BASE]
-                call(f.addresses[b, how], p, a, growth.ctypes.data, tables[b].ctypes.data, begin)
+        codes, table = f.addresses + b * _COLUMNS, tables + b * OFFSETS
+        if table[FIRST] < table[LAST]:
+            call(codes[how], pool, r, growth, table, pool + codes[_BASE])
 
 
-@jit
-def solve_core(f: FrontArrays, how: int, pool: np.ndarray, r: np.ndarray, dx: np.ndarray) -> None:
+@lowered
+def substitute_back(
+    f: FrontArrays, first: int, stop: int, tables: Integers, growth: Doubles, pool: Doubles, dx: Doubles
+) -> None:
+    """The unknowns of these batches from those of their boundaries."""
+    for b in range(stop - 1, first - 1, -1):
+        table = tables + b * OFFSETS
+        if table[FIRST] < table[LAST]:
+            call(f.addresses[b * _COLUMNS + BACK], dx, dx, growth, table, pool)
+
+
+@lowered
+def solve_core(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles) -> None:
     """What is left by the batches; dense fronts have been factorised."""
-    n = f.core.size
-    if f.dense.first.size:
-        y = f.dense.y
+    n = f.core_size
+    if f.dense.count > 0:
+        y, order = f.dense.y, f.dense.order
         for i in range(n):
-            y[i] = r[f.dense.order[i]]
+            y[i] = r[order[i]]
         substitute(f.dense)
         for i in range(n):
-            dx[f.dense.order[i]] = y[i]
-    elif n:
+            dx[order[i]] = y[i]
+    elif n > 0:
+        A, y = f.matrix, f.y
         if how != FORWARD:
-            f.matrix[:] = 0.0
-            for k in range(f.positions.size):
-                f.matrix[f.rows[k], f.columns[k]] += pool[f.positions[k]]
-            dense_factors(f.matrix, f.pivots)
+            for i in range(n * n):
+                A[i] = 0.0
+            for k in range(f.entries):
+                A[f.rows[k] * n + f.columns[k]] += pool[f.positions[k]]
+            dense_factors(A, n, f.pivots)
         for i in range(n):
-            f.y[i] = r[f.core[i]]
-        for k in range(f.right_positions.size):
-            f.y[f.right[k]] += pool[f.right_positions[k]]
-        dense_solution(f.matrix, f.pivots, f.y)
+            y[i] = r[f.core[i]]
+        for k in range(f.right_size):
+            y[f.right[k]] += pool[f.right_positions[k]]
+        dense_solution(A, n, f.pivots, y)
         for i in range(n):
-            dx[f.core[i]] = f.y[i]
+            dx[f.core[i]] = y[i]
 
 
-@jit
-def solve_fronts(f: FrontArrays, how: int, pool: np.ndarray, r: np.ndarray, dx: np.ndarray) -> float:
+@lowered
+def solve_fronts(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles) -> float:
     """``dx = J^-1 r`` of the Jacobian in the pool; the largest elimination factor.
 
     `how` is FACTOR, KEEP (so that other right-hand sides can follow), or FORWARD (with the factors that were kept).
     """
-    f.growth[:] = 0.0
-    eliminate(f, how, 0, f.addresses.shape[0], pool, r)
+    for i in range(WIDTH):
+        f.growth[i] = 0.0
+    eliminate(f, how, 0, f.batches, f.tables, f.growth, pool, r)
     if how != FORWARD:
         factor_fronts(f.dense, pool)
     solve_core(f, how, pool, r, dx)
-    substitute_back(f, 0, f.addresses.shape[0], pool, dx)
+    substitute_back(f, 0, f.batches, f.tables, f.growth, pool, dx)
     largest = 0.0
-    for value in f.growth:
-        largest = max(largest, value)
+    for i in range(WIDTH):
+        largest = max(largest, f.growth[i])
     return largest

@@ -6,14 +6,15 @@ equations, and leaves the rest to its parent. Products are taken by blocks of co
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from livens.engine.assembled.dense_kernels import LANES, multiply_by, solve_lower, subtract_product
 from livens.engine.assembled.front_plan import FrontPlan
-from livens.engine.jit import fast_jit, jit
-from livens.engine.newton import call
+from livens.engine.lowering.function import fast_lowered, lowered
+from livens.engine.lowering.kinds import Doubles, Integers, Record
+from livens.engine.lowering.words import call
 
 #: The work is divided until no part is larger than that of a thread divided by this.
 _PARTS = 4
@@ -21,34 +22,37 @@ _PARTS = 4
 _PANEL = 32
 
 
-class DenseFronts(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class DenseFronts(Record):
     """Everything the compiled elimination needs."""
 
-    kernels: np.ndarray  # addresses: subtract a product, multiply, solve with a lower triangle
-    order: np.ndarray
-    first: np.ndarray
-    pivots: np.ndarray
-    boundary: np.ndarray
-    row_starts: np.ndarray
-    rows: np.ndarray
-    inside: np.ndarray
-    entry_starts: np.ndarray
-    entry_rows: np.ndarray
-    entry_columns: np.ndarray
-    positions: np.ndarray  # of the entries in a pool
-    child_starts: np.ndarray
-    children: np.ndarray
-    update_starts: np.ndarray
-    factor_starts: np.ndarray
-    updates: np.ndarray  # what fronts leave to their parents
-    factors: np.ndarray
-    swaps: np.ndarray  # row exchanges
-    owner: np.ndarray  # the thread that eliminates a front; those of nobody come last
-    front: np.ndarray  # for each thread, room for one front
-    small: np.ndarray  # and for two triangles of a block of columns
-    sizes: np.ndarray  # and the sizes of the product at work
-    y: np.ndarray
-    part: np.ndarray
+    count: int
+    kernels: Integers  # addresses: subtract a product, multiply, solve with a lower triangle
+    order: Integers
+    first: Integers
+    pivots: Integers
+    boundary: Integers
+    row_starts: Integers
+    rows: Integers
+    inside: Integers
+    entry_starts: Integers
+    entry_rows: Integers
+    entry_columns: Integers
+    positions: Integers  # of the entries in a pool
+    child_starts: Integers
+    children: Integers
+    update_starts: Integers
+    factor_starts: Integers
+    updates: Doubles  # what fronts leave to their parents
+    factors: Doubles
+    swaps: Integers  # row exchanges
+    owner: Integers  # the thread that eliminates a front; those of nobody come last
+    room: int  # of one front
+    front: Doubles  # for each thread, room for one front
+    small: Doubles  # and for two triangles of a block of columns
+    sizes: Integers  # and the sizes of the product at work
+    y: Doubles
+    part: Doubles
 
 
 def dense_fronts(plan: FrontPlan | None, positions: np.ndarray, threads: int = 1) -> DenseFronts:
@@ -61,7 +65,9 @@ def dense_fronts(plan: FrontPlan | None, positions: np.ndarray, threads: int = 1
         kernels = np.array([code().address for code in (subtract_product, multiply_by, solve_lower)], dtype=np.int64)
     P, F = plan.pivots, plan.boundary
     largest = plan.largest
+    room = (largest + LANES) * stride_for(largest)
     return DenseFronts(
+        plan.first.size,
         kernels,
         plan.order,
         plan.first,
@@ -82,7 +88,8 @@ def dense_fronts(plan: FrontPlan | None, positions: np.ndarray, threads: int = 1
         np.zeros(int(np.sum(P * (P + 2 * F))) + 1),
         np.zeros(plan.order.size, dtype=np.int64),
         _owners(plan, threads),
-        np.zeros((threads, (largest + LANES) * _stride(largest))),
+        room,
+        np.zeros((threads, room)),
         np.zeros((threads, 2, LANES, LANES)),
         np.zeros((threads, 8), dtype=np.int64),
         np.zeros(plan.order.size),
@@ -119,209 +126,206 @@ def _owners(plan: FrontPlan, threads: int) -> np.ndarray:
     return owner
 
 
-@jit
-def _stride(size: int) -> int:
+def stride_for(size: int) -> int:
     """Numbers from one row of a front to the next: room for a tile at its end, and not a power of two."""
     stride = (size + 2 * LANES - 1) // LANES * LANES
     return stride + LANES if stride % 64 == 0 else stride
 
 
-@jit
-def factor_fronts(f: DenseFronts, pool: np.ndarray) -> None:
+_stride = lowered(stride_for)
+
+
+@lowered
+def factor_fronts(f: DenseFronts, pool: Doubles) -> None:
     """All fronts, one after the other."""
-    for s in range(f.first.size):
+    for s in range(f.count):
         _factor_front(f, s, pool, 0)
 
 
-@jit
-def factor_share(f: DenseFronts, pool: np.ndarray, owner: int, rank: int) -> None:
+@lowered
+def factor_share(f: DenseFronts, pool: Doubles, owner: int, rank: int) -> None:
     """The fronts of an owner, by a thread."""
-    for s in range(f.first.size):
+    for s in range(f.count):
         if f.owner[s] == owner:
             _factor_front(f, s, pool, rank)
 
 
-@jit
-def _factor_front(f: DenseFronts, s: int, pool: np.ndarray, rank: int) -> None:
+@lowered
+def _factor_front(f: DenseFronts, s: int, pool: Doubles, rank: int) -> None:
     """Sum up, eliminate, and leave the rest to the parent."""
     P, D = f.pivots[s], f.pivots[s] + f.boundary[s]
     stride = _stride(D)
-    A = f.front[rank, : (D + LANES) * stride].reshape(D + LANES, stride)
-    _sum_up(f, s, pool, A)
-    swaps = f.swaps[f.first[s] : f.first[s] + P]
+    A = f.front + rank * f.room
+    _sum_up(f, s, pool, A, D, stride)
+    swaps = f.swaps + f.first[s]
     for begin in range(0, P, _PANEL):
-        _eliminate_panel(f, rank, A, P, D, begin, min(begin + _PANEL, P), swaps)
-    _keep(f, s, A)
+        _eliminate_panel(f, rank, A, stride, P, D, begin, min(begin + _PANEL, P), swaps)
+    _keep(f, s, A, stride)
 
 
-@jit
-def _sum_up(f: DenseFronts, s: int, pool: np.ndarray, A: np.ndarray) -> None:
-    A[:, :] = 0.0
+@lowered
+def _sum_up(f: DenseFronts, s: int, pool: Doubles, A: Doubles, D: int, stride: int) -> None:
+    for i in range((D + LANES) * stride):
+        A[i] = 0.0
     for k in range(f.entry_starts[s], f.entry_starts[s + 1]):
-        A[f.entry_rows[k], f.entry_columns[k]] += pool[f.positions[k]]
+        A[f.entry_rows[k] * stride + f.entry_columns[k]] += pool[f.positions[k]]
     for c in range(f.child_starts[s], f.child_starts[s + 1]):
         child = f.children[c]
         size = f.boundary[child]
-        place = f.inside[f.row_starts[child] : f.row_starts[child] + size]
-        U = f.updates[f.update_starts[child] : f.update_starts[child] + size * size].reshape(size, size)
+        place = f.inside + f.row_starts[child]
         for i in range(size):
-            row, more = A[place[i]], U[i]
+            row, more = A + place[i] * stride, f.updates + (f.update_starts[child] + i * size)
             for j in range(size):
                 row[place[j]] += more[j]
 
 
-@jit
+@lowered
 def _eliminate_panel(
-    f: DenseFronts, rank: int, A: np.ndarray, P: int, D: int, begin: int, end: int, swaps: np.ndarray
+    f: DenseFronts, rank: int, A: Doubles, stride: int, P: int, D: int, begin: int, end: int, swaps: Integers
 ) -> None:
     """Eliminate the columns of a panel, and bring what is right of it and below up to date."""
-    stride = A.shape[1]
-    lower, inverse = f.small[rank, 0], f.small[rank, 1]
+    lower = f.small + rank * (2 * LANES * LANES)
+    inverse, sizes = lower + LANES * LANES, f.sizes + rank * 8
+    subtract, multiply, solve = f.kernels[0], f.kernels[1], f.kernels[2]
+    boundary = A + P * stride
     for k in range(begin, end, LANES):
         stop = min(k + LANES, end)
-        _pivots(A, P, D, k, stop, swaps)
-        _triangles(A, k, stop, lower, inverse)
+        row, below = A + k * stride, A + stop * stride
+        _pivots(A, stride, P, D, k, stop, swaps)
+        _triangles(A, stride, k, stop, lower, inverse)
         # rows of the boundary: their part of L
-        _product(f, rank, 1, A, P, k, A, P, k, inverse, 0, 0, D - P, LANES, LANES, stride)
+        _product(multiply, sizes, boundary + k, boundary + k, inverse, D - P, LANES, LANES, stride, LANES)
         if stop < end:
-            _product(f, rank, 2, A, k, stop, A, 0, 0, lower, 0, 0, LANES, end - stop, LANES, stride)
-            _product(f, rank, 0, A, stop, stop, A, stop, k, A, k, stop, D - stop, end - stop, stop - k, stride)
-    if end == D:
-        return
-    for k in range(begin, end, LANES):
-        stop = min(k + LANES, end)
-        if k > begin:
-            _product(f, rank, 0, A, k, end, A, k, begin, A, begin, end, stop - k, D - end, k - begin, stride)
-        _triangles(A, k, stop, lower, inverse)
-        _product(f, rank, 2, A, k, end, A, 0, 0, lower, 0, 0, LANES, D - end, LANES, stride)
-    _product(f, rank, 0, A, end, end, A, end, begin, A, begin, end, D - end, D - end, end - begin, stride)
+            _product(solve, sizes, row + stop, A, lower, LANES, end - stop, LANES, stride, LANES)
+            _product(
+                subtract, sizes, below + stop, below + k, row + stop, D - stop, end - stop, stop - k, stride, stride
+            )
+    if end < D:
+        right = A + (begin * stride + end)
+        for k in range(begin, end, LANES):
+            stop, row = min(k + LANES, end), A + k * stride
+            if k > begin:
+                _product(subtract, sizes, row + end, row + begin, right, stop - k, D - end, k - begin, stride, stride)
+            _triangles(A, stride, k, stop, lower, inverse)
+            _product(solve, sizes, row + end, A, lower, LANES, D - end, LANES, stride, LANES)
+        below = A + end * stride
+        _product(subtract, sizes, below + end, below + begin, right, D - end, D - end, end - begin, stride, stride)
 
 
-@jit
+@lowered
 def _product(
-    f: DenseFronts,
-    rank: int,
-    which: int,
-    C: np.ndarray,
-    row: int,
-    column: int,
-    A: np.ndarray,
-    a_row: int,
-    a_column: int,
-    B: np.ndarray,
-    b_row: int,
-    b_column: int,
+    kernel: int,
+    sizes: Integers,
+    C: Doubles,
+    A: Doubles,
+    B: Doubles,
     rows: int,
     columns: int,
     length: int,
     stride: int,
+    b_stride: int,
 ) -> None:
-    """One of the kernels on parts of matrices that begin at the rows and columns given."""
-    if rows <= 0 or columns <= 0:
-        return
-    sizes = f.sizes[rank]
-    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = rows, columns, length, stride, B.shape[1]
-    call(
-        f.kernels[which],
-        C.ctypes.data + 8 * (row * stride + column),
-        A.ctypes.data + 8 * (a_row * stride + a_column),
-        B.ctypes.data + 8 * (b_row * B.shape[1] + b_column),
-        sizes.ctypes.data,
-        0,
-    )
+    """One of the kernels on parts of matrices."""
+    if rows > 0 and columns > 0:
+        sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = rows, columns, length, stride, b_stride
+        call(kernel, C, A, B, sizes, 0)
 
 
-@jit
-def _pivots(A: np.ndarray, P: int, D: int, begin: int, end: int, swaps: np.ndarray) -> None:
+@lowered
+def _pivots(A: Doubles, stride: int, P: int, D: int, begin: int, end: int, swaps: Integers) -> None:
     """Eliminate a few columns in the rows of the pivots, the largest entry of each column first."""
     for k in range(begin, end):
         best = k
         for i in range(k + 1, P):
-            if abs(A[i, k]) > abs(A[best, k]):
+            if abs(A[i * stride + k]) > abs(A[best * stride + k]):
                 best = i
         swaps[k] = best
+        above = A + k * stride
         if best != k:
-            one, other = A[k], A[best]
+            other = A + best * stride
             for j in range(D):
-                one[j], other[j] = other[j], one[j]
-        above, inverse = A[k], 1.0 / A[k, k]
+                above[j], other[j] = other[j], above[j]
+        inverse = 1.0 / above[k]
         for i in range(k + 1, P):
-            row = A[i]
+            row = A + i * stride
             factor = row[k] * inverse
             row[k] = factor
             for j in range(k + 1, end):
                 row[j] -= factor * above[j]
 
 
-@jit
-def _triangles(A: np.ndarray, begin: int, end: int, lower: np.ndarray, inverse: np.ndarray) -> None:
+@lowered
+def _triangles(A: Doubles, stride: int, begin: int, end: int, lower: Doubles, inverse: Doubles) -> None:
     """L of a block of columns, and the inverse of its U; where there are fewer than eight columns, ones are added."""
     n = end - begin
+    block = A + (begin * stride + begin)
     for i in range(LANES):
         for j in range(LANES):
             one = 1.0 if i == j else 0.0
-            lower[i, j], inverse[i, j] = one, one
+            lower[i * LANES + j], inverse[i * LANES + j] = one, one
     for i in range(n):
         for j in range(i):
-            lower[i, j] = A[begin + i, begin + j]
+            lower[i * LANES + j] = block[i * stride + j]
     for j in range(n):
-        inverse[j, j] = 1.0 / A[begin + j, begin + j]
+        inverse[j * LANES + j] = 1.0 / block[j * stride + j]
         for i in range(j - 1, -1, -1):
             total = 0.0
             for k in range(i + 1, j + 1):
-                total += A[begin + i, begin + k] * inverse[k, j]
-            inverse[i, j] = -total / A[begin + i, begin + i]
+                total += block[i * stride + k] * inverse[k * LANES + j]
+            inverse[i * LANES + j] = -total / block[i * stride + i]
 
 
-@jit
-def _keep(f: DenseFronts, s: int, A: np.ndarray) -> None:
+@lowered
+def _keep(f: DenseFronts, s: int, A: Doubles, stride: int) -> None:
     """Store the factors of a front, and what is left to its parent."""
-    P, F, o = f.pivots[s], f.boundary[s], f.factor_starts[s]
+    P, F = f.pivots[s], f.boundary[s]
     D = P + F
-    upper = f.factors[o : o + P * D].reshape(P, D)
-    lower = f.factors[o + P * D : o + P * D + P * F].reshape(F, P)
-    rest = f.updates[f.update_starts[s] : f.update_starts[s] + F * F].reshape(F, F)
+    upper, rest = f.factors + f.factor_starts[s], f.updates + f.update_starts[s]
+    lower = upper + P * D
     for i in range(P):
-        upper[i, :] = A[i, :D]
-        upper[i, i] = 1.0 / A[i, i]
+        row, kept = A + i * stride, upper + i * D
+        for j in range(D):
+            kept[j] = row[j]
+        kept[i] = 1.0 / row[i]
     for i in range(F):
-        lower[i, :] = A[P + i, :P]
-        rest[i, :] = A[P + i, P:D]
+        row, left, onward = A + (P + i) * stride, lower + i * P, rest + i * F
+        for j in range(P):
+            left[j] = row[j]
+        for j in range(F):
+            onward[j] = row[P + j]
 
 
-@fast_jit
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
+@fast_lowered
+def _dot(a: Doubles, b: Doubles, size: int) -> float:
     total = 0.0
-    for i in range(a.size):
+    for i in range(size):
         total += a[i] * b[i]
     return total
 
 
-@jit
+@lowered
 def substitute(f: DenseFronts) -> None:
     """Solve for the right-hand side in y, in place."""
-    y = f.y
-    for s in range(f.first.size):
-        P, F, a, o = f.pivots[s], f.boundary[s], f.first[s], f.factor_starts[s]
+    y, others = f.y, f.part
+    for s in range(f.count):
+        P, F, a = f.pivots[s], f.boundary[s], f.first[s]
         D = P + F
-        upper = f.factors[o : o + P * D].reshape(P, D)
-        lower = f.factors[o + P * D : o + P * D + P * F].reshape(F, P)
-        own = y[a : a + P]
+        upper = f.factors + f.factor_starts[s]
+        lower, own, rows = upper + P * D, y + a, f.rows + f.row_starts[s]
         for i in range(P):
             best = f.swaps[a + i]
             own[i], own[best] = own[best], own[i]
         for i in range(1, P):
-            own[i] -= _dot(upper[i, :i], own[:i])
-        start = f.row_starts[s]
+            own[i] -= _dot(upper + i * D, own, i)
         for i in range(F):
-            y[f.rows[start + i]] -= _dot(lower[i], own)
-    for s in range(f.first.size - 1, -1, -1):
-        P, F, a, o = f.pivots[s], f.boundary[s], f.first[s], f.factor_starts[s]
-        D, start = P + F, f.row_starts[s]
-        upper = f.factors[o : o + P * D].reshape(P, D)
-        own, others = y[a : a + P], f.part[:F]
+            y[rows[i]] -= _dot(lower + i * P, own, P)
+    for s in range(f.count - 1, -1, -1):
+        P, F = f.pivots[s], f.boundary[s]
+        D = P + F
+        upper, own, rows = f.factors + f.factor_starts[s], y + f.first[s], f.rows + f.row_starts[s]
         for j in range(F):
-            others[j] = y[f.rows[start + j]]
+            others[j] = y[rows[j]]
         for i in range(P - 1, -1, -1):
-            row = upper[i]
-            own[i] = (own[i] - _dot(row[P:], others) - _dot(row[i + 1 : P], own[i + 1 :])) * row[i]
+            row = upper + i * D
+            known = _dot(row + P, others, F) + _dot(row + (i + 1), own + (i + 1), P - i - 1)
+            own[i] = (own[i] - known) * row[i]

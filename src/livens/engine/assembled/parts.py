@@ -2,253 +2,250 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-import numpy as np
-
-from livens.engine.assembled.assembly import END, ENDS, FLOOR, FLOORS, errors_of, gather_range, reciprocals
-from livens.engine.assembled.fronts import (
-    BACK,
-    FORWARD,
-    FrontArrays,
-    eliminate,
-    share_of_round,
-    solve_core,
-    substitute_back,
-)
-from livens.engine.assembled.indexed import FIRST, LAST
+from livens.engine.assembled.assembly import END, ENDS, FLOOR, FLOORS, errors_of, gather_sums, reciprocals, run_pieces
+from livens.engine.assembled.fronts import BACK, FORWARD, FrontArrays, eliminate, solve_core, substitute_back
+from livens.engine.assembled.indexed import OFFSETS, WIDTH
 from livens.engine.assembled.multifrontal import factor_fronts, factor_share
-from livens.engine.assembled.prediction import predict
+from livens.engine.assembled.prediction import RING, predict
 from livens.engine.assembled.team import (
+    ARGUMENTS,
     BACK_ROUND,
     CORRECT,
     DENSE,
     FACTOR_ROUND,
     FEW_BLOCKS,
-    LARGEST,
+    LINE,
     PIECES,
     PREDICT,
     STOP,
     SUMS,
+    WHAT,
     Team,
-    argument,
     finished,
-    next_order,
-    numbers_at,
-    order_,
-    report_done,
-    share_of,
-    task,
+    order,
+    say,
+    share_begins,
+    wait_for,
 )
-from livens.engine.jit import jit
-from livens.engine.newton import call
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.kinds import Doubles, Indices, Integers, Record
+from livens.engine.lowering.words import address, bits, doubles_at, number, publish
 
 #: What is summed up of the outputs of the pieces.
 ROWS, BOUNDS, IMPULSES, STATES = range(4)
 
 
-class Parts(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Parts(Record):
     """The pieces of a step as the compiled loop takes them."""
 
-    addresses: np.ndarray
-    context: np.ndarray
-    pool: np.ndarray
-    floors: np.ndarray
-    ends: np.ndarray
-    errors: np.ndarray
-    kinds: np.ndarray
-    row_starts: np.ndarray
-    row_positions: np.ndarray
-    floor_positions: np.ndarray
-    end_starts: np.ndarray
-    end_positions: np.ndarray
-    summed: np.ndarray
-    blank: np.ndarray
-    weights: np.ndarray  # of the predictors
-    reach: np.ndarray
-    impulse_starts: np.ndarray
-    impulse_positions: np.ndarray
-    impulses: np.ndarray
+    size: int  # unknowns
+    addresses: Integers
+    context: Integers
+    pool: Doubles
+    floors: Doubles
+    ends: Doubles
+    errors: Doubles
+    kind_count: int
+    kinds: Integers
+    row_starts: Indices
+    row_positions: Indices
+    floor_positions: Indices
+    end_starts: Indices
+    end_positions: Indices
+    summed_count: int
+    summed: Integers
+    blank_count: int
+    blank: Integers
+    weights: Doubles  # of the predictors
+    reach: Integers
+    impulse_starts: Indices
+    impulse_positions: Indices
+    impulses: Doubles
     first_multiplier: int
     turning: bool
     pushed: bool
     team: Team
+    fronts: FrontArrays
 
 
 # -- what the loop asks for -------------------------------------------------------------------------------------------
-@jit
-def run(p: Parts, which: int, base: int, x: np.ndarray, z: np.ndarray, c: np.ndarray, out: np.ndarray) -> None:
+@lowered
+def everybody(p: Parts) -> None:
+    """Do what has been ordered, all threads together."""
+    say(p.team)
+    share(p, 0)
+    finished(p.team)
+
+
+@lowered
+def run(p: Parts, which: int, base: int, x: Doubles, z: Doubles, c: Doubles, out: Doubles) -> None:
     """Call one kernel of every piece that has it."""
-    order_(p.team, PIECES, which, base, x.ctypes.data, z.ctypes.data, c.ctypes.data, out.ctypes.data)
-    _share(p, 0)
-    finished(p.team)
+    order(p.team, PIECES, which, base, address(x), address(z), address(c), address(out))
+    everybody(p)
 
 
-@jit
-def sum_up(p: Parts, which: int, out: np.ndarray) -> None:
+@lowered
+def sum_up(p: Parts, which: int, out: Doubles, size: int) -> None:
     """Sum up what belongs together, always in the same order."""
-    order_(p.team, SUMS, which, out.ctypes.data, out.size, 0, 0, 0)
-    _share(p, 0)
-    finished(p.team)
+    order(p.team, SUMS, which, address(out), size, 0, 0, 0)
+    everybody(p)
 
 
-@jit
-def predict_unknowns(p: Parts, X: np.ndarray, at: int, coordinates: int, multipliers: int) -> None:
-    """``X[at]`` from the rows before it, by one predictor for coordinates and another for multipliers."""
-    order_(p.team, PREDICT, X.ctypes.data, at, X.shape[1], coordinates, multipliers, 0)
-    _share(p, 0)
-    finished(p.team)
-
-
-@jit
-def subtract(p: Parts, x: np.ndarray, dx: np.ndarray) -> None:
-    """``x -= dx``"""
-    order_(p.team, CORRECT, x.ctypes.data, dx.ctypes.data, x.size, 0, 0, 0)
-    _share(p, 0)
-    finished(p.team)
-
-
-@jit
-def largest_scaled(p: Parts, r: np.ndarray, scale: np.ndarray) -> float:
-    """As `livens.engine.newton.scaled`."""
-    order_(p.team, LARGEST, r.ctypes.data, scale.ctypes.data, scale.size, 0, 0, 0)
-    _share(p, 0)
-    finished(p.team)
-    worst, total = 0.0, 0.0
+@lowered
+def sum_rows(p: Parts, r: Doubles, scale: Doubles) -> float:
+    """The residual, and the largest of its entries in units of their bounds, as `livens.engine.newton.scaled`."""
+    order(p.team, SUMS, ROWS, address(r), p.size, address(scale), 0, 0)
+    everybody(p)
+    worst = 0
     for rank in range(p.team.size):
-        worst = max(worst, p.team.largest[rank, 0])
-        total += p.team.largest[rank, 1]
-    return worst if total == total else total
+        worst = max(worst, p.team.largest[LINE * rank])
+    return number(worst)
 
 
-@jit
-def bounds(p: Parts, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, scale: np.ndarray) -> None:
+@lowered
+def largest_scaled(p: Parts, r: Doubles, scale: Doubles) -> float:
+    """As `livens.engine.newton.scaled`."""
+    worst = 0
+    for i in range(p.size):
+        worst = max(worst, bits(abs(r[i] * scale[i])))
+    return number(worst)
+
+
+@lowered
+def predict_unknowns(p: Parts, x: Doubles, coordinates: int, multipliers: int) -> None:
+    """x from the rows before it, by one predictor for coordinates and another for multipliers."""
+    order(p.team, PREDICT, address(x), coordinates, multipliers, 0, 0, 0)
+    everybody(p)
+
+
+@lowered
+def subtract(p: Parts, x: Doubles, dx: Doubles) -> None:
+    """``x -= dx``"""
+    order(p.team, CORRECT, address(x), address(dx), 0, 0, 0, 0)
+    everybody(p)
+
+
+@lowered
+def bounds(p: Parts, x: Doubles, z: Doubles, c: Doubles, dx: Doubles, scale: Doubles) -> None:
     """Reciprocal round-off bounds of the residual."""
-    errors_of(x, dx, p.kinds, p.errors)
-    p.context[3] = p.errors.ctypes.data
+    errors_of(x, dx, p.kinds, p.kind_count, p.errors)
+    p.context[3] = address(p.errors)
     run(p, FLOOR, FLOORS, x, z, c, p.floors)
-    sum_up(p, BOUNDS, scale)
-    reciprocals(scale)
+    sum_up(p, BOUNDS, scale, p.size)
+    reciprocals(scale, p.size)
 
 
-@jit
-def end(p: Parts, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray, z1: np.ndarray, m1: np.ndarray) -> None:
+@lowered
+def end(p: Parts, x: Doubles, z: Doubles, m: Doubles, c: Doubles, z1: Doubles, m1: Doubles) -> None:
     """State and memory at the end of the step."""
-    p.context[0], p.context[1], p.context[2] = m.ctypes.data, z1.ctypes.data, m1.ctypes.data
+    p.context[0], p.context[1], p.context[2] = address(m), address(z1), address(m1)
     run(p, END, ENDS, x, z, c, p.ends)
-    sum_up(p, STATES, z1)
-    for i in p.blank:
-        z1[i] = 0.0
+    if p.summed_count > 0:
+        sum_up(p, STATES, z1, p.summed_count)
+    for i in range(p.blank_count):
+        z1[p.blank[i]] = 0.0
 
 
-@jit
-def solve(p: Parts, f: FrontArrays, how: int, r: np.ndarray, dx: np.ndarray) -> None:
+@lowered
+def solve(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
     """``dx = J^-1 r``, as `livens.engine.assembled.fronts.solve_fronts`, with all threads."""
-    alone = p.team.size == 1
-    for i in range(f.blocks.size):
+    f, t = p.fronts, p.team
+    alone = t.size == 1
+    for i in range(f.round_count):
         if alone or f.blocks[i] < FEW_BLOCKS:
-            eliminate(f, how, f.rounds[i], f.rounds[i + 1], p.pool, r)
+            eliminate(f, how, f.rounds[i], f.rounds[i + 1], f.tables, f.growth, p.pool, r)
         else:
-            order_(p.team, FACTOR_ROUND, i, how, r.ctypes.data, 0, 0, 0)
-            _share_of_fronts(p, f, 0)
-            finished(p.team)
-    if how != FORWARD and f.dense.first.size:
+            order(t, FACTOR_ROUND, i, how, address(r), 0, 0, 0)
+            everybody(p)
+    if how != FORWARD and f.dense.count > 0:
         if alone:
             factor_fronts(f.dense, p.pool)
         else:
-            order_(p.team, DENSE, 0, 0, 0, 0, 0, 0)
-            _share_of_fronts(p, f, 0)
-            finished(p.team)
-            factor_share(f.dense, p.pool, p.team.size, 0)
+            order(t, DENSE, 0, 0, 0, 0, 0, 0)
+            everybody(p)
+            factor_share(f.dense, p.pool, t.size, 0)
     solve_core(f, how, p.pool, r, dx)
-    for i in range(f.blocks.size - 1, -1, -1):
+    for i in range(f.round_count - 1, -1, -1):
         if alone or f.blocks[i] < FEW_BLOCKS:
-            substitute_back(f, f.rounds[i], f.rounds[i + 1], p.pool, dx)
+            substitute_back(f, f.rounds[i], f.rounds[i + 1], f.tables, f.growth, p.pool, dx)
         else:
-            order_(p.team, BACK_ROUND, i, BACK, dx.ctypes.data, 0, 0, 0)
-            _share_of_fronts(p, f, 0)
-            finished(p.team)
+            order(t, BACK_ROUND, i, BACK, address(dx), 0, 0, 0)
+            everybody(p)
 
 
 # -- what each thread does --------------------------------------------------------------------------------------------
-@jit
-def serve(p: Parts, f: FrontArrays, rank: int, number: int) -> None:
-    """Do a share of everything that is asked for, behind order `number`, until it is to stop."""
+@lowered
+def serve(p: Parts, rank: int, last: int) -> None:
+    """Do a share of everything that is asked for, behind order `last`, until it is to stop."""
+    t = p.team
     while True:
-        number = next_order(p.team, number)
-        what = task(p.team)
-        if what == STOP:
+        last += 1
+        wait_for(t.command, last)
+        if t.command[WHAT] == STOP:
             return
-        if what >= FACTOR_ROUND:
-            _share_of_fronts(p, f, rank)
-        else:
-            _share(p, rank)
-        report_done(p.team, rank, number)
+        share(p, rank)
+        publish(t.done, LINE * rank, last)
 
 
-@jit
-def _share(p: Parts, rank: int) -> None:
-    t, what = p.team, task(p.team)
+@lowered
+def share(p: Parts, rank: int) -> None:
+    """What a thread does of that which was ordered."""
+    t = p.team
+    what, given = t.command[WHAT], t.command + ARGUMENTS
     if what == PIECES:
-        which, base, out = argument(t, 0), argument(t, 1), argument(t, 5)
-        tables = t.tables[rank]
-        for i in range(p.addresses.shape[0]):
-            if p.addresses[i, which] and tables[i, FIRST] < tables[i, LAST]:
-                begin = out + 8 * p.addresses[i, base]
-                table = tables[i].ctypes.data
-                call(p.addresses[i, which], argument(t, 2), argument(t, 3), argument(t, 4), table, begin)
+        x, z, c, out = doubles_at(given[2]), doubles_at(given[3]), doubles_at(given[4]), doubles_at(given[5])
+        tables = t.tables + rank * t.pieces * t.width
+        run_pieces(p.addresses, tables, t.pieces, t.width, given[0], given[1], x, z, c, out)
     elif what == SUMS:
-        _share_of_sums(p, argument(t, 0), numbers_at(argument(t, 1), argument(t, 2)), rank)
+        first = share_begins(given[2], rank, t.size)
+        stop = share_begins(given[2], rank + 1, t.size)
+        _share_of_sums(p, given[0], doubles_at(given[1]), doubles_at(given[3]), first, stop, rank)
     elif what == PREDICT:
-        at, n = argument(t, 1), argument(t, 2)
-        X = numbers_at(argument(t, 0), (at + 1) * n).reshape(at + 1, n)
-        first, stop = share_of(n, rank, t.size)
+        x, first, stop = (
+            doubles_at(given[0]),
+            share_begins(p.size, rank, t.size),
+            share_begins(p.size, rank + 1, t.size),
+        )
         cut = min(max(p.first_multiplier, first), stop)
-        predict(X, at, p.weights[argument(t, 3)], X[at], first, cut)
-        predict(X, at, p.weights[argument(t, 4)], X[at], cut, stop)
+        predict(x, p.size, p.weights + given[1] * RING, x, first, cut)
+        predict(x, p.size, p.weights + given[2] * RING, x, cut, stop)
+    elif what == CORRECT:
+        x, dx = doubles_at(given[0]), doubles_at(given[1])
+        for i in range(share_begins(p.size, rank, t.size), share_begins(p.size, rank + 1, t.size)):
+            x[i] -= dx[i]
+    elif what == DENSE:
+        factor_share(p.fronts.dense, p.pool, rank, rank)
     else:
-        n = argument(t, 2)
-        a, b = numbers_at(argument(t, 0), n), numbers_at(argument(t, 1), n)
-        first, stop = share_of(n, rank, t.size)
-        if what == CORRECT:
-            for i in range(first, stop):
-                a[i] -= b[i]
+        f = p.fronts
+        begin, behind, a = f.rounds[given[0]], f.rounds[given[0] + 1], doubles_at(given[2])
+        tables, growth = t.fronts + rank * t.batches * OFFSETS, t.growth + rank * WIDTH
+        if what == FACTOR_ROUND:
+            eliminate(f, given[1], begin, behind, tables, growth, p.pool, a)
         else:
-            worst, total = 0.0, 0.0
-            for i in range(first, stop):
-                value = abs(a[i]) * b[i]
-                total += value  # a maximum loses what is not a number, a sum does not
-                if value > worst:
-                    worst = value
-            t.largest[rank, 0], t.largest[rank, 1] = worst, total
+            substitute_back(f, begin, behind, tables, growth, p.pool, a)
 
 
-@jit
-def _share_of_sums(p: Parts, which: int, out: np.ndarray, rank: int) -> None:
-    size = p.team.size
-    if which == STATES:
-        first, stop = share_of(p.summed.size, rank, size)
+@lowered
+def _share_of_sums(p: Parts, which: int, out: Doubles, scale: Doubles, first: int, stop: int, rank: int) -> None:
+    if which == ROWS:
+        starts, positions, pool, worst = p.row_starts, p.row_positions, p.pool, 0
+        for i in range(first, stop):
+            total = 0.0
+            for j in range(starts[i], starts[i + 1]):
+                total += pool[positions[j]]
+            out[i] = total
+            worst = max(worst, bits(abs(total * scale[i])))
+        p.team.largest[LINE * rank] = worst
+    elif which == STATES:
         for i in range(first, stop):
             total = 0.0
             for j in range(p.end_starts[i], p.end_starts[i + 1]):
                 total += p.ends[p.end_positions[j]]
             out[p.summed[i]] = total
-        return
-    first, stop = share_of(out.size, rank, size)
-    if which == ROWS:
-        gather_range(p.row_starts, p.row_positions, p.pool, out, first, stop)
     elif which == BOUNDS:
-        gather_range(p.row_starts, p.floor_positions, p.floors, out, first, stop)
+        gather_sums(p.row_starts, p.floor_positions, p.floors, out, first, stop)
     else:
-        gather_range(p.impulse_starts, p.impulse_positions, p.pool, out, first, stop)
-
-
-@jit
-def _share_of_fronts(p: Parts, f: FrontArrays, rank: int) -> None:
-    t = p.team
-    if task(t) == DENSE:
-        factor_share(f.dense, p.pool, rank, rank)
-        return
-    i, how = argument(t, 0), argument(t, 1)
-    pool = p.pool.ctypes.data
-    share_of_round(f, how, f.rounds[i], f.rounds[i + 1], t.fronts[rank], t.growth[rank], pool, argument(t, 2))
+        gather_sums(p.impulse_starts, p.impulse_positions, p.pool, out, first, stop)

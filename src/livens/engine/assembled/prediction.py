@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from livens.engine.jit import jit
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.kinds import Doubles, Integers
+from livens.engine.lowering.words import bits, number
 
 #: How many past steps there are to predict from.
 RING = 8
 #: Exact for polynomials of degree below a, and for alternating ones of degree below b: ``(E - 1)^a (E + 1)^b``.
 CANDIDATES = ((1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (4, 3), (5, 1), (5, 2), (6, 1), (6, 2))
+_CANDIDATES = len(CANDIDATES)
 #: Unknowns that are predicted at a time: they stay in the cache.
 _PIECE = 512
 
@@ -34,38 +37,38 @@ WEIGHTS = _weights()
 REACH = np.array([a + b for a, b in CANDIDATES], dtype=np.int64)
 
 
-@jit
-def predict(X: np.ndarray, at: int, w: np.ndarray, x: np.ndarray, first: int, stop: int) -> None:
-    """``x[first:stop]`` for the step whose predecessors are ``X[at - 1], X[at - 2], ...``."""
-    a, b, c, d = X[at - 1], X[at - 2], X[at - 3], X[at - 4]
-    e, f, g, o = X[at - 5], X[at - 6], X[at - 7], X[at - 8]
-    if w[4] == 0.0 and w[5] == 0.0 and w[6] == 0.0 and w[7] == 0.0:
+@lowered
+def predict(X: Doubles, n: int, w: Doubles, x: Doubles, first: int, stop: int) -> None:
+    """``x[first:stop]`` for a step whose predecessors are the rows of n numbers before X, the last one first."""
+    a, b, c, d = X + (-n), X + (-2 * n), X + (-3 * n), X + (-4 * n)
+    e, f, g, o = X + (-5 * n), X + (-6 * n), X + (-7 * n), X + (-8 * n)
+    wa, wb, wc, wd, we, wf, wg, wo = w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
+    if we == 0.0 and wf == 0.0 and wg == 0.0 and wo == 0.0:
         for i in range(first, stop):
-            x[i] = (w[0] * a[i] + w[1] * b[i]) + (w[2] * c[i] + w[3] * d[i])
-        return
-    for i in range(first, stop):
-        x[i] = ((w[0] * a[i] + w[1] * b[i]) + (w[2] * c[i] + w[3] * d[i])) + (
-            (w[4] * e[i] + w[5] * f[i]) + (w[6] * g[i] + w[7] * o[i])
-        )
+            x[i] = (wa * a[i] + wb * b[i]) + (wc * c[i] + wd * d[i])
+    else:
+        for i in range(first, stop):
+            x[i] = ((wa * a[i] + wb * b[i]) + (wc * c[i] + wd * d[i])) + (
+                (we * e[i] + wf * f[i]) + (wg * g[i] + wo * o[i])
+            )
 
 
-@jit
+@lowered
 def best_candidate(
-    X: np.ndarray, at: int, weights: np.ndarray, reach: np.ndarray, known: int, first: int, stop: int, work: np.ndarray
+    X: Doubles, n: int, weights: Doubles, reach: Integers, known: int, first: int, stop: int, work: Doubles
 ) -> int:
-    """The candidate that would have come closest to ``X[at]``, in its largest error; `known` steps lie before."""
+    """The candidate that would have come closest to X, in its largest error; `known` steps lie before."""
     found, least = 0, np.inf
-    for candidate in range(weights.shape[0]):
-        if reach[candidate] > known:
-            continue
-        worst = 0.0
-        for begin in range(first, stop, _PIECE):
-            end = min(begin + _PIECE, stop)
-            predict(X, at, weights[candidate], work, begin, end)
-            for i in range(begin, end):
-                worst = max(worst, abs(work[i] - X[at, i]))
-            if worst > least:
-                break
-        if worst < least:
-            found, least = candidate, worst
+    for candidate in range(_CANDIDATES):
+        if reach[candidate] <= known:
+            worst = 0
+            for begin in range(first, stop, _PIECE):
+                end = min(begin + _PIECE, stop)
+                predict(X, n, weights + candidate * RING, work, begin, end)
+                for i in range(begin, end):
+                    worst = max(worst, bits(abs(work[i] - X[i])))
+                if number(worst) > least:
+                    break
+            if number(worst) < least:
+                found, least = candidate, number(worst)
     return found

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens.engine.assembled import loop
+from livens.engine.assembled import code, loop
 from livens.engine.assembled.assembly import Bench
-from livens.engine.assembled.fronts import Fronts
-from livens.engine.assembled.indexed import OFFSETS
-from livens.engine.assembled.loop import BOOK, CHORDS, Room
+from livens.engine.assembled.fronts import Fronts, no_fronts
+from livens.engine.assembled.loop import BOOK, CHORDS, STEPS_DONE, TAKEN, Room
 from livens.engine.assembled.parts import Parts, bounds, serve
 from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
 from livens.engine.assembled.solver import AssembledSolver
@@ -40,22 +39,26 @@ class AssembledStepper:
         self._bench = bench = Bench(assembly, k, extra)
         self._fronts = Fronts(elimination, bench, threads) if elimination is not None else None
         self._solver = AssembledSolver(bench)
-        fronts = np.zeros((0, OFFSETS), dtype=np.int64) if self._fronts is None else self._fronts.arrays.tables
+        fronts = no_fronts() if self._fronts is None else self._fronts.arrays
         self._pieces = assembly.pieces
         self._parts = Parts(
+            assembly.pieces.size,
             assembly.addresses,
             bench.context,
             bench.pool,
             bench.floors,
             bench.ends,
             bench.errors,
+            bench.kinds.size,
             bench.kinds,
             assembly.residual_sums.starts,
             assembly.residual_sums.positions,
             assembly.floor_sums.positions,
             assembly.end_sums.starts,
             assembly.end_sums.positions,
+            assembly.summed.size,
             assembly.summed,
+            assembly.blank.size,
             assembly.blank,
             WEIGHTS,
             REACH,
@@ -65,12 +68,11 @@ class AssembledStepper:
             assembly.first_multiplier,
             assembly.turning,
             assembly.pushed,
-            team_of(threads if self._fronts is not None else 1, bench.tables, fronts),
+            team_of(threads if self._fronts is not None else 1, bench.tables, fronts.tables),
+            fronts,
         )
         self._room: Room | None = None
-        if self._fronts is not None:  # so that the loop is compiled before the run begins, once per machine
-            with at_work(self._parts.team, self._serve):
-                loop.advance(self._parts, self._fronts.arrays, self._new_room(0), 1.0, 0.0, 0, 0, 0, False)
+        code.prepare()
 
     # -- the protocol of a tier ---------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:
@@ -95,17 +97,15 @@ class AssembledStepper:
 
     def _serve(self, rank: int, number: int) -> None:
         """What the other threads do meanwhile."""
-        assert self._fronts is not None
-        serve(self._parts, self._fronts.arrays, rank, number)
+        serve(self._parts, rank, number)
 
     def _equal(self, carry: Carry, w: Room, steps: int, policy: Policy) -> Steps:
         done, trouble = 0, None
         while done < steps and trouble is None:
             if self._fronts is not None:
                 chords = self._fronts.chords
-                status, done = loop.advance(
-                    self._parts, self._fronts.arrays, w, policy.h, policy.origin, policy.first, done, steps, chords
-                )
+                status = loop.advance(self._parts, w, policy.h, policy.origin, policy.first, done, steps, chords)
+                done = int(w.told[STEPS_DONE])
                 if status == DONE:
                     break
                 if status == CHORDS:
@@ -140,18 +140,8 @@ class AssembledStepper:
         return w
 
     def _new_room(self, steps: int) -> Room:
-        n, width = self._pieces.size, self._pieces.memory.size + BOOK
-        return Room(
-            c=np.concatenate([[0.0, 0.0], self._k]),
-            Z=np.zeros((steps + 1, self._pieces.layout.size)),
-            X=np.zeros((steps + RING, n)),
-            M=np.zeros((steps + 1, width)),
-            iterations=np.zeros(steps, dtype=np.int64),
-            dx=np.zeros(n),
-            scale=np.zeros(n),
-            r=np.zeros(n),
-            work=np.zeros(n),
-        )
+        pieces = self._pieces
+        return Room.of(self._k, pieces.layout.size, pieces.size, pieces.memory.size, steps)
 
     def _steps(
         self,
@@ -205,7 +195,7 @@ class AssembledStepper:
         x[:], w.dx[:] = guess, 0.0
         self._bench.context[0] = w.M[s].ctypes.data
         bounds(self._parts, x, w.Z[s], w.c, w.dx, w.scale)
-        return loop.solve_step(self._parts, self._fronts.arrays, x, w.Z[s], w, False)
+        return loop.solve_step(self._parts, x, w.Z[s], w, False), int(w.told[TAKEN])
 
     # -- steps of controlled size -------------------------------------------------------------------------------------
     def _controlled(self, carry: Carry, w: Room, steps: int, policy: Policy, going: np.ndarray) -> Steps:

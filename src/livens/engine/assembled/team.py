@@ -8,57 +8,59 @@ run is the same bit for bit with any number of threads.
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-import llvmlite.binding as llvm
-import numba as nb
 import numpy as np
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from livens.engine.assembled.indexed import FIRST, LAST, WIDTH
-from livens.engine.jit import jit
-from livens.engine.native import Code, compile_function
-from livens.engine.newton import call
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.kinds import Doubles, Integers, Record
+from livens.engine.lowering.words import give_way, pause, publish, published
 
 #: Where things stand in a command, which has a cache line for the number of the command alone.
-_NUMBER, _WHAT, _FIRST_ARGUMENT, _SIZE = 0, 8, 9, 24
-#: What can be asked for; by whom it is done is said in `loop`.
-STOP, PIECES, SUMS, PREDICT, CORRECT, LARGEST, FACTOR_ROUND, BACK_ROUND, DENSE = range(9)
+_NUMBER, WHAT, ARGUMENTS, _SIZE = 0, 8, 9, 24
+#: Numbers in a cache line.
+LINE = 8
+#: What can be asked for; by whom it is done is said in `parts`.
+STOP, PIECES, SUMS, PREDICT, CORRECT, FACTOR_ROUND, BACK_ROUND, DENSE = range(8)
 #: A waiting thread looks this often before it lets others have the core.
 _LOOKS = 2000
 #: With fewer blocks of fronts than this, a round is not worth sharing.
 FEW_BLOCKS = 12
 
 
-class Team(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Team(Record):
     """What threads share: commands, and which part of the pieces and fronts is whose."""
 
     size: int
-    native: np.ndarray  # addresses of the functions that say and wait
-    command: np.ndarray
-    done: np.ndarray  # the last command that each thread has finished, a cache line for each
-    tables: np.ndarray  # of the pieces, for each thread
-    fronts: np.ndarray  # of the batches of fronts, for each thread
-    growth: np.ndarray
-    largest: np.ndarray  # a result of each thread, and whether it is a number
+    command: Integers
+    done: Integers  # the last command that each thread has finished, a cache line for each
+    pieces: int
+    width: int
+    tables: Integers  # of the pieces, for each thread
+    batches: int
+    fronts: Integers  # of the batches of fronts, for each thread
+    growth: Doubles
+    largest: Integers  # a result of each thread, a cache line for each
 
 
 def team_of(size: int, tables: np.ndarray, fronts: np.ndarray) -> Team:
     """A team of so many threads for these tables of pieces and of batches of fronts."""
-    native = [say().address, wait().address] if size > 1 else [0, 0]
     return Team(
         size,
-        np.array(native, dtype=np.int64),
         np.zeros(_SIZE, dtype=np.int64),
-        np.zeros(8 * size, dtype=np.int64),
+        np.zeros(LINE * size, dtype=np.int64),
+        tables.shape[0],
+        tables.shape[1],
         _shared_out(tables, size),
+        len(fronts),
         _shared_out(fronts, size),
         np.zeros((size, WIDTH)),
-        np.zeros((size, 2)),
+        np.zeros(LINE * size, dtype=np.int64),
     )
 
 
@@ -72,110 +74,51 @@ def _shared_out(tables: np.ndarray, size: int) -> np.ndarray:
     return found
 
 
-@functools.cache
-def say() -> Code:
-    """``*a0 = a1``, after everything that was written before."""
-    text = """define void @say(ptr %a0, ptr %a1, ptr %a2, ptr %a3, ptr %a4) {
-%value = ptrtoint ptr %a1 to i64
-store atomic i64 %value, ptr %a0 release, align 8
-ret void
-}
-"""
-    return compile_function(text, "say")
+@lowered
+def wait_for(place: Integers, wanted: int) -> None:
+    """Wait until a number is published that is not smaller."""
+    looks = 0
+    while published(place, 0) < wanted:
+        looks += 1
+        if looks < _LOOKS:
+            pause()
+        else:
+            give_way()
 
 
-@functools.cache
-def wait() -> Code:
-    """Wait until ``*a0 >= a1``; whatever was written before it was said can be read then."""
-    there = bool(llvm.address_of_symbol("sched_yield"))
-    declared, give_way = ("declare i32 @sched_yield()", "%ignored = call i32 @sched_yield()") if there else ("", "")
-    text = f"""{declared}
-define void @wait(ptr %a0, ptr %a1, ptr %a2, ptr %a3, ptr %a4) {{
-entry:
-%wanted = ptrtoint ptr %a1 to i64
-br label %look
-look:
-%looks = phi i64 [0, %entry], [%next, %again]
-%found = load atomic i64, ptr %a0 acquire, align 8
-%there = icmp sge i64 %found, %wanted
-br i1 %there, label %done, label %again
-again:
-%next = add i64 %looks, 1
-%long = icmp sgt i64 %looks, {_LOOKS}
-br i1 %long, label %yield, label %look
-yield:
-{give_way}
-%found.again = load atomic i64, ptr %a0 acquire, align 8
-%there.again = icmp sge i64 %found.again, %wanted
-br i1 %there.again, label %done, label %yield
-done:
-ret void
-}}
-"""
-    return compile_function(text, "wait")
+@lowered
+def share_begins(size: int, rank: int, threads: int) -> int:
+    """Where the share of a thread begins; shares of different threads do not meet in a cache line."""
+    return min(LINE * (((size + 7) // LINE) * rank // threads), size)
 
 
-@intrinsic
-def _pointer(typingctx: Any, address: Any) -> Any:
-    """An address as a pointer."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
-
-    return types.voidptr(types.intp), codegen
+@lowered
+def order(t: Team, what: int, a: int, b: int, c: int, d: int, e: int, f: int) -> None:
+    """Write down what everybody is to do next."""
+    given = t.command + ARGUMENTS
+    t.command[WHAT] = what
+    given[0], given[1], given[2], given[3], given[4], given[5] = a, b, c, d, e, f
 
 
-@jit
-def numbers_at(address: int, size: int) -> np.ndarray:
-    """The array of numbers at an address."""
-    return nb.carray(_pointer(address), (size,), np.float64)
-
-
-@jit
-def share_of(size: int, rank: int, threads: int) -> tuple[int, int]:
-    """A range of equations; shares of different threads do not meet in a cache line."""
-    lines = (size + 7) // 8
-    return min(8 * (lines * rank // threads), size), min(8 * (lines * (rank + 1) // threads), size)
-
-
-@jit
-def argument(t: Team, i: int) -> int:
-    return int(t.command[_FIRST_ARGUMENT + i])
-
-
-@jit
-def task(t: Team) -> int:
-    return int(t.command[_WHAT])
-
-
-@jit
-def order_(t: Team, what: int, a: int, b: int, c: int, d: int, e: int, f: int) -> None:
-    """Say what is to be done by everybody."""
-    command = t.command
-    command[_WHAT] = what
-    command[_FIRST_ARGUMENT], command[_FIRST_ARGUMENT + 1], command[_FIRST_ARGUMENT + 2] = a, b, c
-    command[_FIRST_ARGUMENT + 3], command[_FIRST_ARGUMENT + 4], command[_FIRST_ARGUMENT + 5] = d, e, f
+@lowered
+def say(t: Team) -> None:
+    """Let the others begin."""
     if t.size > 1:
-        call(t.native[0], command.ctypes.data, command[_NUMBER] + 1, 0, 0, 0)
+        publish(t.command, _NUMBER, t.command[_NUMBER] + 1)
 
 
-@jit
+@lowered
 def finished(t: Team) -> None:
     """Wait until everybody has done it."""
     for rank in range(1, t.size):
-        call(t.native[1], t.done.ctypes.data + 64 * rank, t.command[_NUMBER], 0, 0, 0)
+        wait_for(t.done + LINE * rank, t.command[_NUMBER])
 
 
-@jit
-def next_order(t: Team, last: int) -> int:
-    """Wait for the order behind number `last`."""
-    call(t.native[1], t.command.ctypes.data, last + 1, 0, 0, 0)
-    return last + 1
-
-
-@jit
-def report_done(t: Team, rank: int, number: int) -> None:
-    call(t.native[0], t.done.ctypes.data + 64 * rank, number, 0, 0, 0)
+@lowered
+def stop(t: Team) -> None:
+    """There is nothing more to be done."""
+    order(t, STOP, 0, 0, 0, 0, 0, 0)
+    say(t)
 
 
 @contextlib.contextmanager
@@ -191,6 +134,6 @@ def at_work(t: Team, serve: Callable[[int, int], Any]) -> Iterator[None]:
     try:
         yield
     finally:
-        order_(t, STOP, 0, 0, 0, 0, 0, 0)
+        stop(t)
         for other in others:
             other.join()

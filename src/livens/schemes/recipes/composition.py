@@ -82,7 +82,7 @@ class Composition(Scheme):
     method: ClassVar[str]
 
     def __init__(self, order: int, scheme: str | Scheme) -> None:
-        self.base = base = get(scheme)
+        self.base = base = get(scheme).composed()
         if not base.symmetric:
             raise InputError(f"scheme '{base.name}' is not symmetric: composing it does not raise its order by two")
         if order <= base.order:

@@ -1,0 +1,71 @@
+"""How long steps may be with a scheme that evaluates expensive forces once: the stability condition of S003 paper V."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens import schemes
+from livens.errors import InputError
+from livens.expressions.numbers import number
+from livens.models.problem import Problem
+from livens.schemes.base import Scheme
+from livens.schemes.recipes.step_limit import longest_stable, slopes
+
+
+@dataclass(frozen=True)
+class LongestStep:
+    """The longest stable step `h` of a scheme in one state, and what limits it: stiffness and damping over mass."""
+
+    scheme: str
+    h: float
+    stiffness: float  # the largest eigenvalue of the stiffness over mass, in 1/s^2
+    damping: float  # the same of the damping, in 1/s
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.h):
+            return f"with {self.scheme} no step is too long for the expensive forces here"
+        parts = f"stiffness over mass {self.stiffness:.3g} 1/s^2, damping {self.damping:.3g} 1/s"
+        return f"with {self.scheme} steps of up to {self.h:.2g} s are stable here: {parts}"
+
+
+def longest_step(
+    model: Any,
+    scheme: str | Scheme | None = None,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    t0: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> LongestStep:
+    """How long steps may be in a state (that in which a problem starts, if none is given).
+
+    For schemes that tell expensive forces apart: `semi-explicit`, `semi-explicit-2` and `imex`. The forces are
+    linearised in this state; where a contact has not set in, they know nothing of it.
+
+    >>> import livens as lv
+    >>> spring = lv.Force(lambda q: 50.0 * q[0] ** 2, expensive=True, conservative=True)
+    >>> mass = lv.Hamiltonian("x", kinetic=lambda p: p[0] ** 2 / 2, forces=spring)
+    >>> print(lv.study.longest_step(mass, "semi-explicit:0.5,0.8", q0=[0.1], v0=[0.0]))
+    with semi-explicit:0.5,0.8 steps of up to 0.2 s are stable here: stiffness over mass 100 1/s^2, damping 0 1/s
+    """
+    given: dict[str, Any] = {"q0": q0, "v0": v0}
+    if isinstance(model, Problem):
+        given |= {name: value for name, value in model.start_values.items() if given.get(name) is None}
+        scheme, parameters = scheme or model.scheme, {**model.parameters, **(parameters or {})}
+        t0, model = model.t0 if t0 is None else t0, model.system
+    if scheme is None:
+        raise InputError("say which scheme: semi-explicit:<alpha>,<beta>, semi-explicit-2:<beta> or imex")
+    chosen = schemes.get(scheme)
+    ahead = getattr(chosen, "ahead", None)
+    if ahead is None:
+        raise InputError(f"scheme '{chosen.name}' does not tell expensive forces apart; semi-explicit and imex do")
+    schemes.require(chosen, model)
+    k = model.parameter_vector(dict(parameters or {}))
+    state = model.start(given, k, number("t0", 0.0 if t0 is None else t0), project=False, redundant="remove")
+    by_q, by_v = slopes(model, state["q"], state["v"], state.t, k)
+    sizes = [float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0)) for matrix in (by_q, by_v)]
+    return LongestStep(chosen.name, longest_stable(by_q, by_v, ahead), *sizes)

@@ -1,0 +1,23 @@
+"""The compiled functions of the tier that Python calls: they are compiled together, once per machine."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from livens.engine.assembled.assembly import errors_of, gather_sums, reciprocals, run_pieces
+from livens.engine.assembled.dissection import spread, strip
+from livens.engine.assembled.fronts import solve_fronts
+from livens.engine.assembled.loop import advance, finish_step, solve_step, start_step
+from livens.engine.assembled.parts import bounds, serve
+from livens.engine.assembled.team import stop
+from livens.engine.lowering.function import together
+
+together(
+    *(advance, start_step, solve_step, finish_step, bounds, serve, stop, solve_fronts),
+    *(run_pieces, gather_sums, errors_of, reciprocals, strip, spread),
+)
+
+
+def prepare() -> None:
+    """See to it that there is code."""
+    cast(Any, advance).compile()

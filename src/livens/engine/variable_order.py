@@ -1,0 +1,231 @@
+"""Steps whose number of stages follows the motion: which, and how one kind goes on from the other."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from livens.engine.factors import Order
+from livens.engine.fused import FusedStepper
+from livens.engine.loop import Policy
+from livens.engine.newton import PAST
+from livens.engine.step_size import SAFETY, Control
+from livens.engine.steps import Carry, Cost, Steps, Trouble, step_constants
+from livens.models.descriptor import DescriptorModel
+from livens.schemes.radau import FIRST, MOST, FewerStages, Radau, at_nodes
+
+if TYPE_CHECKING:
+    from livens.engine.compiled import CompiledStep
+
+#: The number of stages is thought over after this many steps, later and later as long as it stays.
+_SOON, _LATE = 4, 32
+#: Another number of stages must be better by this much: steps just after a change are not the best.
+_BETTER = 0.85
+#: A correction may have this many operations: more of them take too long to compile.
+_LONGEST = 20_000
+#: In front of the unknowns, the memory of a run has the number of stages, the steps since it was thought over, and
+#: after how many that happens next.
+_HEADER = 3
+
+
+class VariableOrderStepper:
+    """Takes steps with the fused steppers of all numbers of stages, one for each that is needed.
+
+    All that goes on from step to step is in the memory of the carry, so that a run that was stopped goes on bit for
+    bit. To everybody else a step has the unknowns of the most stages: its polynomial at their nodes.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledStep,
+        k: np.ndarray,
+        control: Control,
+        member: Callable[[int], CompiledStep],
+        order_for: Callable[[CompiledStep, np.ndarray, np.ndarray], Order],
+    ) -> None:
+        self.cost = Cost()
+        self._compiled, self._k, self._control = compiled, k, control
+        self._member, self._order_for = member, order_for
+        self._steppers: dict[int, FusedStepper] = {}
+        self._n = compiled.size // MOST
+        # variables of a higher index need three stages to be accurate at all
+        self._fewest = FIRST if max(_of_first_order(compiled).pencil.indices) > 1 else Radau.stages[0]
+        self._most = max(FIRST, *(s for s in Radau.stages if self._work(s) <= _LONGEST), self._fewest)
+
+    # -- what a run asks for ------------------------------------------------------------------------------------------
+    def compile(self, carry: Carry) -> None:
+        own = self._own(carry)
+        self._stepper(FIRST, own).compile(own)
+
+    def release(self) -> None:
+        for stepper in self._steppers.values():
+            stepper.release()
+
+    def state(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for s, stepper in self._steppers.items():
+            found |= {f"{name}_{s}": order for name, order in stepper.state().items()}
+        return found
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        for s in Radau.stages:
+            if f"row_order_{s}" in stored:
+                order: Any = tuple(tuple(map(int, stored[f"{name}_order_{s}"])) for name in ("row", "column"))
+                self._steppers[s] = self._made(s, order)
+
+    def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
+        parts: list[Steps] = []
+        now, left, before = carry, steps, carry
+        trouble: Trouble | None = None
+        reached = False
+        while left and trouble is None and not reached:
+            s, since, pause = self._header(now)
+            burst = min(left, max(1, int(pause - since))) if policy.controlled else left
+            own = self._own(now)
+            taken = self._stepper(s, own).advance(own, burst, policy, going)
+            trouble, reached = taken.trouble, taken.reached
+            parts.append(self._shown(taken, s, since, pause))
+            now = parts[-1].carry
+            left -= taken.taken
+            if policy.controlled and taken.taken and trouble is None and not reached:
+                now = self._thought_over(now, taken, going)
+                parts[-1].M[-1] = now.memory  # type: ignore[index]  # it has one
+            elif not taken.taken:
+                break
+        self._count(going, policy)
+        return _joined(parts, before, now, trouble, reached)
+
+    # -- one number of stages -----------------------------------------------------------------------------------------
+    def _header(self, carry: Carry) -> tuple[int, float, float]:
+        if not carry.memory.size:
+            return FIRST, 0.0, float(_SOON)
+        s, since, pause = carry.memory[:_HEADER]
+        return int(s), float(since), float(pause)
+
+    def _own(self, carry: Carry) -> Carry:
+        """As the stepper of its number of stages carries it on."""
+        s, _, _ = self._header(carry)
+        if not carry.memory.size:
+            c = step_constants(1.0, carry.t, self._k)
+            return Carry.start(carry.t, carry.z, self._member(s).first_guess(carry.z, c))
+        return Carry.start(carry.t, carry.z, carry.memory[_HEADER : _HEADER + s * self._n])
+
+    def _stepper(self, s: int, own: Carry) -> FusedStepper:
+        if s not in self._steppers:
+            self._steppers[s] = self._made(s, self._order_for(self._member(s), own.x[-1], own.z))
+        return self._steppers[s]
+
+    def _made(self, s: int, order: Order) -> FusedStepper:
+        compiled = self._member(s)
+        error = compiled.flat.error
+        assert error is not None
+        return FusedStepper(compiled, self._k, order, self._control._replace(order=error.order))
+
+    def _shown(self, taken: Steps, s: int, since: float, pause: float) -> Steps:
+        """The steps with the unknowns of the most stages, and with what is carried on behind each of them."""
+        count, n = taken.taken, self._n
+        X = np.einsum("ij,tjn->tin", _nodes(s, MOST), taken.X.reshape(count, s, n)).reshape(count, MOST * n)
+        M = np.zeros((count, _HEADER + MOST * n))
+        M[:, 0], M[:, 1], M[:, 2] = s, since + np.arange(1, count + 1), pause
+        M[:, _HEADER : _HEADER + s * n] = taken.X
+        past = taken.before if not count else taken.carry
+        rows = np.zeros((PAST, MOST * n))
+        memory = M[-1].copy() if count else np.concatenate([[s, since, pause], taken.before.x[-1]])
+        if memory.size < _HEADER + MOST * n:
+            memory = np.concatenate([memory, np.zeros(_HEADER + MOST * n - memory.size)])
+        carry = Carry(past.t, past.z, rows, np.zeros(MOST * n), np.full(MOST * n, np.inf), memory)
+        return replace(
+            taken,
+            times=taken.times.copy(),
+            states=taken.states.copy(),
+            X=X,
+            iterations=taken.iterations.copy(),
+            carry=carry,
+            M=M,
+        )
+
+    def _count(self, going: np.ndarray, policy: Policy) -> None:
+        costs = [stepper.cost for stepper in self._steppers.values()]
+        for name in ("repivots", "reference_steps", "compile_s"):
+            setattr(self.cost, name, sum(getattr(cost, name) for cost in costs))
+        if policy.controlled:
+            self.cost.rejected, self.cost.unsolved = int(going[0]["failures"]), int(going[0]["unsolved"])
+
+    # -- which number of stages ---------------------------------------------------------------------------------------
+    def _thought_over(self, carry: Carry, taken: Steps, going: np.ndarray) -> Carry:
+        """The same, or with another number of stages if that promises less work per unit of time."""
+        s, since, pause = self._header(carry)
+        if since < pause or going[0]["since_failure"] < 1.0:
+            return carry
+        h, norm = float(taken.sizes[-1]), max(float(going[0]["norm"]), 1e-10)
+        c = step_constants(h, float(taken.times[-2]), self._k)
+        tolerated = self._control.absolute, self._control.relative
+        fewer = max(self._fewer(s)(taken.X[-1], taken.states[-2], c, *tolerated), 1e-10)
+        errors = {s: norm}
+        if s > self._fewest:
+            errors[s - 1] = fewer
+        if s < self._most and fewer > norm:
+            errors[s + 1] = norm**2 / fewer
+        sizes = {j: self._reach(j, error) for j, error in errors.items()}
+        best = min(sizes, key=lambda j: self._work(j) / sizes[j])
+        memory = carry.memory.copy()
+        if best == s or self._work(best) / sizes[best] > _BETTER * self._work(s) / sizes[s]:
+            memory[1], memory[2] = 0.0, min(2 * pause, _LATE)
+            return replace(carry, memory=memory)
+        n = self._n
+        slopes = _nodes(s, best) @ memory[_HEADER : _HEADER + s * n].reshape(s, n)
+        memory[:] = 0.0
+        memory[0], memory[1], memory[2] = best, 0.0, _SOON
+        memory[_HEADER : _HEADER + best * n] = slopes.ravel()
+        going["norm"], going["equal"] = errors[best], 0.0
+        going["size"] = min(h * min(sizes[best], self._control.increase), self._control.largest)
+        return replace(carry, memory=memory)
+
+    def _reach(self, s: int, error: float) -> float:
+        """How much longer steps of s stages may be, if one of this size has this error."""
+        order = self._compiled.flat.error.order - (MOST - s)  # type: ignore[union-attr]  # it has an estimate
+        return float(SAFETY * error ** (-1.0 / (order + 1.0)))
+
+    def _work(self, s: int) -> float:
+        """What a correction of s stages costs, in operations: rows and their derivatives, then an elimination."""
+        found: float = self._compiled.once(("work", s), lambda: self._counted(s))
+        return found
+
+    def _counted(self, s: int) -> float:
+        terms = self._compiled.flat.newton_function.n_instructions() / MOST
+        return s * terms + (s * self._n) ** 3 / 3.0
+
+    def _fewer(self, s: int) -> FewerStages:
+        compiled = self._member(s)
+        found: FewerStages = self._compiled.once(
+            ("fewer", s), lambda: FewerStages(_of_first_order(compiled).without(compiled.dropped), compiled.flat, s)
+        )
+        return found
+
+
+def _of_first_order(compiled: CompiledStep) -> DescriptorModel:
+    """The model of a step of Radau's, which takes no others."""
+    assert isinstance(compiled.model, DescriptorModel)
+    return compiled.model
+
+
+@functools.lru_cache(maxsize=64)
+def _nodes(s: int, other: int) -> np.ndarray:
+    return np.eye(s) if s == other else at_nodes(s, other)
+
+
+def _joined(parts: list[Steps], before: Carry, after: Carry, trouble: Trouble | None, reached: bool) -> Steps:
+    if len(parts) == 1:
+        return replace(parts[0], before=before, carry=after, trouble=trouble, reached=reached)
+    first, *rest = parts
+    together = {
+        name: np.concatenate([getattr(first, name), *(getattr(part, name)[1:] for part in rest)])
+        for name in ("times", "states")
+    }
+    others = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("sizes", "X", "iterations")}
+    M = np.concatenate([part.M for part in parts if part.M is not None])
+    return Steps(**together, **others, before=before, carry=after, trouble=trouble, reached=reached, M=M)

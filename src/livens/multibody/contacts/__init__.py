@@ -1,0 +1,55 @@
+"""Contact of bodies: shapes that touch, laws that push, friction; public as `livens.contacts`.
+
+Geometry and laws have nothing to do with each other. A shape says how far a point is from its surface, through
+invariants of the coordinates that are at most quadratic; a law says what energy a depth has. So contacts keep energy,
+linear and angular momentum in energy-momentum schemes, whatever the shapes and the law.
+
+>>> import livens as lv
+>>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+>>> ball = mb.sphere("ball", at=[0, 0, 0.2], radius=0.1, mass=1.0)
+>>> contact = mb.contact(ball, mb.ground, stiffness=1e4)
+>>> run = mb.simulate(t_end=0.5, h=1e-3)
+>>> run["ball-ground.normal"].max() > 100, bool(run.summary.max_energy_drift < 1e-12)
+(True, True)
+"""
+
+from livens.multibody.contacts.contact import Contact
+from livens.multibody.contacts.friction import Friction
+from livens.multibody.contacts.laws import Hertz, Law, Linear, Material, Own, hertz_stiffness
+from livens.multibody.contacts.shape import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Groove,
+    HalfSpace,
+    Pocket,
+    Points,
+    Shape,
+    Sphere,
+    Torus,
+    Tube,
+)
+
+__all__ = [
+    "Box",
+    "Capsule",
+    "Contact",
+    "Cylinder",
+    "Ellipsoid",
+    "Friction",
+    "Groove",
+    "HalfSpace",
+    "Hertz",
+    "Law",
+    "Linear",
+    "Material",
+    "Own",
+    "Pocket",
+    "Points",
+    "Shape",
+    "Sphere",
+    "Torus",
+    "Tube",
+    "hertz_stiffness",
+]

@@ -1,0 +1,1 @@
+"""Where bodies touch: distances from surfaces, one shape or pair of shapes in each file."""

@@ -1,0 +1,23 @@
+"""A box, seen from a point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from livens import math as m
+from livens.multibody.contacts.geometry.base import TINY
+from livens.multibody.contacts.geometry.surface import Local
+
+
+@dataclass(frozen=True)
+class BoxSurface(Local):
+    """Edges along the axes, `half` as long to both sides; in the plane, a rectangle."""
+
+    def distance(self, w: Any, k: Any) -> Any:
+        beyond = [m.abs(x) - half for x, half in zip(w, k.half, strict=True)]
+        outside = m.sqrt(sum(m.maximum(x, 0.0) ** 2 for x in beyond) + TINY)
+        deepest = beyond[0]
+        for x in beyond[1:]:
+            deepest = m.maximum(deepest, x)
+        return outside + m.minimum(deepest, 0.0)

@@ -1,0 +1,20 @@
+"""A round bar with round ends: all points that are near a segment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from livens import math as m
+from livens.multibody.contacts.geometry.base import TINY
+from livens.multibody.contacts.geometry.surface import Axial
+
+
+@dataclass(frozen=True)
+class CapsuleSurface(Axial):
+    """The segment goes along the last axis, `half` its length to both sides; the bar has a `radius` about it."""
+
+    def distance(self, w: Any, k: Any) -> Any:
+        nearest = m.clip(w[0], -k.half, k.half)
+        # |x - s e|^2 = |x|^2 - 2 s (e.x) + s^2
+        return m.sqrt(m.maximum(w[1] - 2 * nearest * w[0] + nearest**2, 0.0) + TINY) - k.radius

@@ -1,0 +1,39 @@
+"""An ellipsoid on a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from livens import math as m
+from livens.multibody.contacts.geometry.base import TINY, Geometry
+from livens.multibody.joint_table import split
+from livens.multibody.placement import Placement
+
+
+@dataclass(frozen=True)
+class EllipsoidOnPlane(Geometry):
+    """About the point X of a, with the columns of A for axes and half as long as `half`; the plane belongs to b.
+
+    Its lowest point is ``sqrt(sum (half_i n.e_i)^2)`` below its centre, for a plane with the normal n.
+    """
+
+    def invariants(self, a: Placement, b: Placement, q: Any, k: Any) -> Sequence[Any]:
+        qa, qb = split(a, q)
+        n = b.vector(qb, k.B[:, a.dimension - 1])
+        slopes = [m.dot(n, a.vector(qa, k.A[:, i])) for i in range(a.dimension)]
+        return [m.dot(n, a.point(qa, k.X) - b.point(qb, k.Y)), *slopes]
+
+    def gap(self, w: Any, k: Any) -> Any:
+        return w[0] - _reach(w, k)
+
+    def foot(self, a: Placement, b: Placement, q: Any, k: Any, normal: Any) -> Any:
+        qa, _ = split(a, q)
+        w = self.invariants(a, b, q, k)
+        arms = [k.half[i] ** 2 * w[1 + i] * a.vector(qa, k.A[:, i]) for i in range(a.dimension)]
+        return a.point(qa, k.X) - sum(arms[1:], arms[0]) / _reach(w, k)
+
+
+def _reach(w: Any, k: Any) -> Any:
+    return m.sqrt(sum((half * slope) ** 2 for half, slope in zip(k.half, w[1:], strict=True)) + TINY)

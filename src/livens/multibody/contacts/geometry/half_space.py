@@ -1,0 +1,21 @@
+"""A plane: everything below it is solid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from livens import math as m
+from livens.multibody.contacts.geometry.surface import Surface
+
+
+@dataclass(frozen=True)
+class HalfSpaceSurface(Surface):
+    """The last axis is the normal and shows out of the solid."""
+
+    def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:
+        return [m.dot(axes[-1], arm)]
+
+    def distance(self, w: Any, k: Any) -> Any:
+        return w[0]

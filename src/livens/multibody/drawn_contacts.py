@@ -1,0 +1,75 @@
+"""Contacts of a drawing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from livens.errors import InputError
+from livens.expressions.numbers import not_negative, one_of
+from livens.multibody.contacts.contact import Contact
+from livens.multibody.contacts.friction import Friction
+from livens.multibody.contacts.laws import Hertz, Law, Linear
+from livens.multibody.contacts.shape import HalfSpace, Shape, shape_of
+from livens.multibody.drawing import Drawing
+from livens.multibody.parts import Part
+
+
+class DrawnContacts(Drawing):
+    """The methods of `livens.Multibody` that let bodies touch."""
+
+    def contact(
+        self,
+        first: Part | Shape,
+        second: Part | Shape,
+        *,
+        name: str = "",
+        law: Law | str | None = None,
+        stiffness: float | None = None,
+        damping: float = 0.0,
+        friction: float | Friction = 0.0,
+        expensive: bool = True,
+    ) -> Contact:
+        """Two bodies push each other apart where their shapes overlap; by name it is ``first-second``.
+
+        Bodies touch as they are drawn, the ground as a plane through the origin, normal to gravity; `livens.contacts`
+        has other shapes, laws and friction. The `law` is "linear" with a `stiffness` in N/m, or "hertz" with one in
+        N/m^1.5 or that of the shapes in steel. With `damping` c, in s/m, the force is ``(1 + c rate of the depth)``
+        times as large, and never pulls (Hunt and Crossley). `friction` is Coulomb's coefficient, or a
+        `livens.contacts.Friction`.
+        """
+        a, b = (self._touching(one) for one in (first, second))
+        name = name or f"{a.part.name}-{b.part.name}"
+        self._new(name)
+        made = Contact(
+            name,
+            a,
+            b,
+            _law(name, law, stiffness),
+            not_negative(f"{name}: the damping", damping),
+            Friction.of(friction),
+            expensive,
+        )
+        self._contacts[name] = made
+        return made
+
+    def _touching(self, given: Any) -> Shape:
+        if given is self.ground and self.gravity is not None and self.gravity.any():
+            return HalfSpace(given, normal=-self.gravity)
+        if given is self.ground:
+            return HalfSpace(given)
+        found = shape_of(given)
+        self._known("a contact", found.part)
+        return found
+
+
+def _law(name: str, law: Any, stiffness: Any) -> Law:
+    if isinstance(law, Law):
+        if stiffness is not None:
+            raise InputError(f"{name}: the law has a stiffness of its own")
+        return law
+    word = one_of(f"{name}: the law", law or "linear", ("linear", "hertz"))
+    if word == "hertz":
+        return Hertz(stiffness)
+    if stiffness is None:
+        raise InputError(f"{name}: a contact needs a stiffness, or the law 'hertz', which knows that of steel")
+    return Linear(stiffness)

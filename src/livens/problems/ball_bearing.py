@@ -1,0 +1,76 @@
+"""A deep-groove ball bearing: balls on races, a cage, a drive; the example of S003, paper V and chapter 4."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from livens.expressions.numbers import one_of, positive
+from livens.models.problem import Problem
+from livens.problems import problem
+from livens.problems.bearing.data import Bearing
+from livens.problems.bearing.model import bearing_system, start
+from livens.problems.bearing.start import axial_seat, radial_seat
+
+CASES = ("axial", "axial-step", "radial", "radial-step", "elastic")
+#: Before a step of the load, it is this part of what it is after.
+_BEFORE = 0.1
+
+
+@problem(
+    "ball-bearing",
+    summary="a deep-groove ball bearing: nine balls on races and in a cage, driven and loaded",
+    source="S003 paper V, 6.3; S003 4.3",
+)
+def ball_bearing(
+    case: str = "axial",
+    balls: int = 9,
+    rpm: float = 1e4,
+    load: float = 1000.0,
+    friction: float = 0.05,
+    damping: float = 0.0,
+    clearance: float = 15e-6,
+    modes: int = 0,
+    oval: float = 0.0,
+    scale: float = 1.0,
+    penalty: float = 1e6,
+) -> Problem:
+    """`case` is "axial", "axial-step" (the load grows tenfold at the start), "radial", "radial-step" or "elastic".
+
+    `load` in N acts on the inner ring, which a drive turns at `rpm`; "elastic" is the radial case with an outer ring
+    that bends in `modes` modal coordinates (16 if none are said). `damping` of contacts in s/m is 0.25 where the
+    bearing starts in equilibrium, and 0.02 where the load steps, unless it is given. `scale` times all lengths (1.7 for
+    balls of 0.01 kg). An inner race that is `oval` goes in and out by so many metres, twice around it. `penalty` in Hz
+    is how stiff the housing and the drive are.
+    """
+    one_of("case", case, CASES)
+    step = case.endswith("-step")
+    positive("option 'load'", load)
+    b = Bearing(
+        balls=balls,
+        speed=rpm * np.pi / 30,
+        friction=friction,
+        damping=damping or (0.02 if step else 0.25),
+        clearance=clearance,
+        penalty_frequency=positive("option 'penalty'", penalty),
+        axial=load if case.startswith("axial") else 0.0,
+        radial=0.0 if case.startswith("axial") else -load,
+        modes=(modes or 16) if case == "elastic" else modes,
+        oval=oval,
+    )
+    b = _scaled(b, positive("option 'scale'", scale))
+    before = load * _BEFORE if step else load
+    seat = axial_seat(b, before) if case.startswith("axial") else radial_seat(b, -before)
+    q0, v0 = start(b, seat, cage=0.95)
+    return Problem("ball-bearing", bearing_system(b), q0, v0, "semi-explicit:0.5,0.8", 1e-6, 6e-4)
+
+
+def _scaled(b: Bearing, scale: float) -> Bearing:
+    """Another size of the same shape: masses grow with its cube; the clearance is what was asked for."""
+    if scale == 1:
+        return b
+    lengths = ("diameter", "pitch", "cage_width", "bore", "ring_radius", "ring_width", "ring_thickness")
+    masses = ("inner_mass", "outer_mass", "cage_mass")
+    changed = {name: getattr(b, name) * scale for name in lengths}
+    return dataclasses.replace(b, **changed, **{name: getattr(b, name) * scale**3 for name in masses})

@@ -1,0 +1,154 @@
+"""Dimensions, material and loads of a deep-groove ball bearing."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.multibody.contacts.laws.material import Material, hertz_stiffness
+
+
+@dataclass(frozen=True)
+class Bearing:
+    """A bearing like the 6205, in SI units: x is its axis, the weight acts along -z.
+
+    S003 gives its speed, its load, nine balls, a stiffness of about 1e8 N/m and balls of about 0.01 kg (which `scale`
+    1.7 makes of these); all other numbers are those of a 6205 or of steel.
+    """
+
+    balls: int = 9
+    diameter: float = 7.938e-3
+    pitch: float = 38.5e-3
+    osculation: float = 0.52
+    clearance: float = 15e-6
+    modulus: float = 206e9
+    poisson: float = 0.3
+    density: float = 7800.0
+    inner_mass: float = 0.045
+    outer_mass: float = 0.060
+    cage_mass: float = 0.005
+    cage_width: float = 9e-3
+    bore: float = 12.5e-3
+    speed: float = 1e4 * np.pi / 30
+    axial: float = 1000.0
+    radial: float = 0.0
+    gravity: float = 9.81
+    damping: float = 0.25
+    friction: float = 0.05
+    creep: float = 0.1
+    pivot_radius: float = 1e-4
+    pivot_creep: float = 50.0
+    pocket_clearance: float = 1e-4
+    pocket_stiffness: float = 5e5
+    pocket_damping: float = 0.5
+    pocket_friction: float = 0.05
+    penalty_frequency: float = 1e6
+    #: Of an elastic outer ring: radius of its neutral line, section, and how many modal coordinates it has.
+    ring_radius: float = 24e-3
+    ring_width: float = 15e-3
+    ring_thickness: float = 3.5e-3
+    modes: int = 0
+    mode_damping: float = 0.01
+    #: How far the inner race goes in and out, twice around it.
+    oval: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.clearance < 0 or self.clearance / 2 >= self.spread:
+            raise InputError(
+                f"the clearance must be at least 0 and below {2 * self.spread:g} m, where balls lose the groove; "
+                f"got {self.clearance:g}"
+            )
+        if self.balls < 2 or self.balls * self.diameter > 0.98 * np.pi * self.pitch:
+            most = int(0.98 * np.pi * self.pitch / self.diameter)
+            raise InputError(f"{self.balls} balls do not fit: there must be between 2 and {most}")
+        if abs(self.oval) > 0.1 * self.spread:
+            raise InputError(f"oval must be at most {0.1 * self.spread:.2g} m, a tenth of what the grooves are apart")
+        if self.modes % 2 or self.modes < 0:
+            raise InputError(f"modes must be an even number (a cosine and a sine each), got {self.modes}")
+
+    # -- balls --------------------------------------------------------------------------------------------------------
+    @property
+    def ball_mass(self) -> float:
+        return np.pi / 6 * self.diameter**3 * self.density
+
+    @property
+    def ball_moment(self) -> float:
+        return self.ball_mass * self.diameter**2 / 10
+
+    @property
+    def azimuths(self) -> np.ndarray:
+        """Where the balls are: not quite evenly spaced, so that pockets are struck one after the other."""
+        k = np.arange(self.balls)
+        return 2 * np.pi * k / self.balls + 2e-3 * np.sin(2.4 * k)
+
+    # -- grooves ------------------------------------------------------------------------------------------------------
+    @property
+    def groove(self) -> float:
+        """The radius of both grooves across."""
+        return self.osculation * self.diameter
+
+    @property
+    def spread(self) -> float:
+        """The distance of the centres of both grooves that would clamp a ball without load."""
+        return 2 * self.groove - self.diameter
+
+    @property
+    def outer_circle(self) -> float:
+        """The radius of the circle on which the centre of the outer groove's section lies."""
+        return (self.pitch + self.diameter + self.clearance / 2) / 2 - self.groove
+
+    @property
+    def inner_circle(self) -> float:
+        return (self.pitch - self.diameter - self.clearance / 2) / 2 + self.groove
+
+    @property
+    def free_angle(self) -> float:
+        """The contact angle at which an axial load finds the balls."""
+        return float(np.arccos(1 - self.clearance / (2 * self.spread)))
+
+    @functools.cached_property
+    def stiffness(self) -> tuple[float, float]:
+        """K of ball and outer race, and of ball and inner race, in N/m^1.5."""
+        ratio = self.diameter * np.cos(self.free_angle) / self.pitch
+        ball, material = 2 / self.diameter, Material(self.modulus, self.poisson)
+        along = [-ball * ratio / (1 + ratio), ball * ratio / (1 - ratio)]
+        outer, inner = (hertz_stiffness((ball, ball), (x, -1 / self.groove), material) for x in along)
+        return outer, inner
+
+    # -- rings and cage -----------------------------------------------------------------------------------------------
+    @property
+    def inner_moment(self) -> float:
+        """About the axis, of a ring between its bore and its race."""
+        race = (self.pitch - self.diameter - self.clearance / 2) / 2
+        return self.inner_mass * (self.bore**2 + race**2) / 2
+
+    @property
+    def cage_moments(self) -> tuple[float, float]:
+        """About the axis, and across."""
+        polar = self.cage_mass * (self.pitch / 2) ** 2
+        return polar, polar / 2 + self.cage_mass * self.cage_width**2 / 12
+
+    def penalty(self, inertia: float) -> tuple[float, float]:
+        """Stiffness and damping that hold a mass or a moment of inertia, critically damped."""
+        omega = 2 * np.pi * self.penalty_frequency
+        return inertia * omega**2, 2 * inertia * omega
+
+    @property
+    def bending(self) -> float:
+        """E I of the section of an elastic ring."""
+        return self.modulus * self.ring_width * self.ring_thickness**3 / 12
+
+    def mode(self, n: int) -> tuple[float, float, float]:
+        """Mass, stiffness and damping of bending with 2n nodes (without stretching) of an elastic ring."""
+        line = self.density * self.ring_width * self.ring_thickness
+        mass = np.pi * line * self.ring_radius * (1 + 1 / n**2)
+        stiffness = np.pi * self.bending * (n**2 - 1) ** 2 / self.ring_radius**3
+        return mass, stiffness, 2 * self.mode_damping * np.sqrt(mass * stiffness)
+
+    @property
+    def waves(self) -> range:
+        """The numbers of waves around the ring of its modes."""
+        return range(2, 2 + self.modes // 2)

@@ -1,0 +1,91 @@
+"""What the parts of a ball bearing look like: rings are solids of revolution with their grooves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.expressions.read import ModelFunction
+from livens.models import shapes
+from livens.models.shapes import Shape
+from livens.problems.bearing.data import Bearing
+
+#: Pieces around a ring.
+_AROUND = 60
+#: The third axis of a ring's frame is that of the bearing.
+_ALONG = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+def ball(q: Any, k: Any) -> Shape:
+    return shapes.sphere(q[:3], k.D / 2, trace=None)
+
+
+def nothing(q: Any) -> list[Shape]:
+    """A mode of an elastic ring moves by micrometres."""
+    return []
+
+
+def turned_ring(b: Bearing, which: str) -> tuple[np.ndarray, np.ndarray]:
+    """The outer or the inner ring: points and triangles."""
+    sign = 1 if which == "outer" else -1
+    shoulder, rim = b.pitch / 2 + sign * 0.3 * b.diameter, b.pitch / 2 + sign * 0.85 * b.diameter
+    return _turned(b, b.outer_circle if sign > 0 else b.inner_circle, shoulder, rim)
+
+
+def outer(b: Bearing) -> ModelFunction:
+    vertices, faces = turned_ring(b, "outer")
+
+    def look(q: Any) -> Shape:
+        return shapes.mesh(q[:3], vertices=vertices, faces=faces, name="outer ring", trace=None)
+
+    return look
+
+
+def inner(b: Bearing) -> ModelFunction:
+    """With a key that shows how it turns."""
+    vertices, faces = turned_ring(b, "inner")
+    rim, key = b.pitch / 2 - 0.85 * b.diameter, 0.18 * b.diameter
+
+    def look(q: Any, t: Any, k: Any) -> list[Shape]:
+        angle = k.speed * t + q[3]
+        c, s = m.cos(angle), m.sin(angle)
+        frame = m.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+        at = q[:3] + (rim + key / 2) * frame[:, 1]
+        return [
+            shapes.mesh(q[:3], vertices=vertices, faces=faces, frame=frame, name="inner ring", trace=None),
+            shapes.box(at, [1.9 * b.diameter, key, 2 * key], frame, name="key", trace=None),
+        ]
+
+    return look
+
+
+def cage(b: Bearing) -> list[Shape]:
+    """Two rings beside the balls, and a bridge between every two of them."""
+    side, radius, thick = 0.42 * b.diameter, b.pitch / 2, 0.1 * b.diameter
+    found = [shapes.ring([x, 0, 0], radius, _ALONG, thick, name="cage") for x in (-side, side)]
+    for i in range(b.balls):
+        angle = 2 * np.pi * (i + 0.5) / b.balls
+        y, z = radius * np.cos(angle), radius * np.sin(angle)
+        found.append(shapes.cylinder([-side, y, z], [side, y, z], 0.6 * thick))
+    return found
+
+
+def _turned(b: Bearing, circle: float, shoulder: float, rim: float) -> tuple[np.ndarray, np.ndarray]:
+    """A ring between its groove, cut off at the shoulder, and its rim: points and triangles."""
+    sign, half = np.sign(rim - circle), 0.945 * b.diameter
+    reach = np.sqrt(b.groove**2 - (shoulder - circle) ** 2)
+    x = np.linspace(-reach, reach, 13)
+    groove = np.column_stack([x, circle + sign * np.sqrt(b.groove**2 - x**2)])
+    profile = np.vstack([[-half, rim], [-half, shoulder], groove, [half, shoulder], [half, rim]])
+    angle = 2 * np.pi * np.arange(_AROUND) / _AROUND
+    c, s = np.cos(angle), np.sin(angle)
+    along, r = profile[:, 0], profile[:, 1]
+    grid = np.stack([np.broadcast_to(along, (_AROUND, len(r))), np.outer(c, r), np.outer(s, r)], axis=-1)
+    i, j = np.meshgrid(np.arange(_AROUND), np.arange(len(r)), indexing="ij")
+    here, there = i * len(r), (i + 1) % _AROUND * len(r)
+    on = (j + 1) % len(r)
+    corners = ((here + j, here + on, there + on), (here + j, there + on, there + j))
+    faces = np.vstack([np.stack(three, -1).reshape(-1, 3) for three in corners])
+    return grid.reshape(-1, 3), faces if sign < 0 else faces[:, ::-1]

@@ -1,0 +1,113 @@
+"""Where a ball bearing starts: static equilibrium under its load, with rolling balls and their centrifugal force."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import root
+
+from livens.errors import InputError
+from livens.problems.bearing.data import Bearing
+
+
+@dataclass(frozen=True)
+class Seat:
+    """An equilibrium: of each ball its place along the axis, its distance from it and both normal forces; the ring's
+    place; how fast balls go around and turn, and the angle of the axis about which they turn."""
+
+    x: np.ndarray
+    rho: np.ndarray
+    outer: np.ndarray
+    inner: np.ndarray
+    ring: np.ndarray
+    orbit: float
+    spin: float
+    angle: float
+    contact_angles: tuple[float, float]
+
+
+def _normal(b: Bearing, K: float, circle: float, x: float, rho: float) -> tuple[float, float, float]:
+    """Normal force, and the direction into the race along the axis and outwards."""
+    size = float(np.hypot(x, rho - circle))
+    depth = size + b.diameter / 2 - b.groove
+    return K * max(depth, 0.0) ** 1.5, x / size, (rho - circle) / size
+
+
+def axial_seat(b: Bearing, load: float, turning: bool = True) -> Seat:
+    """All balls alike: two unknowns of a ball, and the place of the inner ring. Not `turning`, all speeds are zero."""
+    outer, inner = b.stiffness
+
+    def rolling(state: np.ndarray) -> tuple[float, float, float, float, float]:
+        x, rho, ring = state
+        _, *u_o = _normal(b, outer, b.outer_circle, x, rho)
+        _, *u_i = _normal(b, inner, b.inner_circle, x - ring, rho)
+        at_outer, at_inner = np.arctan2(u_o[0], u_o[1]), np.arctan2(-u_i[0], -u_i[1])
+        mean = (at_outer + at_inner) / 2
+        # no slip of a ball without load: rho w_c = w_r radius cos(..) at the outer race; at the inner one both add up
+        radius = b.diameter / 2
+        per_orbit = rho / (radius * np.cos(mean - at_outer))
+        orbit = b.speed * (rho - radius * np.cos(at_inner)) / (rho + per_orbit * radius * np.cos(mean - at_inner))
+        return (orbit, per_orbit * orbit, mean, at_outer, at_inner) if turning else (0.0, 0.0, mean, at_outer, at_inner)
+
+    def unbalanced(state: np.ndarray) -> np.ndarray:
+        x, rho, ring = state
+        Q_o, *u_o = _normal(b, outer, b.outer_circle, x, rho)
+        Q_i, *u_i = _normal(b, inner, b.inner_circle, x - ring, rho)
+        away = b.ball_mass * rho * rolling(state)[0] ** 2
+        on_ball = Q_o * u_o[0] + Q_i * u_i[0], Q_o * u_o[1] + Q_i * u_i[1] - away
+        return np.array([*on_ball, b.balls * Q_i * u_i[0] + load])
+
+    reach = b.spread + (load / b.balls / outer) ** (2 / 3)
+    angle = b.free_angle + 0.05
+    guess = [reach * np.sin(angle) / 2, b.outer_circle + reach * np.cos(angle) / 2, reach * np.sin(angle)]
+    found = _solved(unbalanced, np.array(guess), "axial")
+    x, rho, ring = found
+    Q_o = _normal(b, outer, b.outer_circle, x, rho)[0]
+    Q_i = _normal(b, inner, b.inner_circle, x - ring, rho)[0]
+    orbit, spin, mean, at_outer, at_inner = rolling(found)
+    ones = np.ones(b.balls)
+    place = np.array([ring, 0.0, 0.0])
+    return Seat(x * ones, rho * ones, Q_o * ones, Q_i * ones, place, orbit, spin, mean, (at_outer, at_inner))
+
+
+def radial_seat(b: Bearing, load: float) -> Seat:
+    """Balls stay where they are around the ring, in the middle of the grooves; the load acts along z."""
+    outer, inner = b.stiffness
+    orbit = b.speed / 2 * (1 - b.diameter / b.pitch)
+    away = b.ball_mass * b.pitch / 2 * orbit**2
+    c, s = np.cos(b.azimuths), np.sin(b.azimuths)
+
+    def pressed(rho: np.ndarray, y: float, z: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Normal forces at both races, and the directions from the ring's centre to the balls."""
+        across = np.array([rho * c - y, rho * s - z])
+        distance = np.hypot(*across)
+        deep_o = rho - b.outer_circle + b.diameter / 2 - b.groove
+        deep_i = b.inner_circle - distance + b.diameter / 2 - b.groove
+        return (outer * np.maximum(deep_o, 0) ** 1.5, inner * np.maximum(deep_i, 0) ** 1.5, across / distance)
+
+    def unbalanced(state: np.ndarray) -> np.ndarray:
+        *rho, y, z = state
+        Q_o, Q_i, direction = pressed(np.array(rho), y, z)
+        on_balls = Q_o - away - Q_i * (direction[0] * c + direction[1] * s)
+        return np.concatenate([on_balls, [-(Q_i * direction[0]).sum(), load - (Q_i * direction[1]).sum()]])
+
+    deep = (away / outer) ** (2 / 3)
+    touching = b.outer_circle - b.diameter / 2 + b.groove + deep
+    press = 1.2 * (5 * abs(load) / b.balls / outer) ** (2 / 3)
+    moved = np.sign(load) * (b.clearance / 2 + 2 * press)
+    rho = touching + press * np.maximum(s * np.sign(load), 0) ** 2
+    found = _solved(unbalanced, np.array([*rho, 0.0, moved]), "radial")
+    *rho, y, z = found
+    Q_o, Q_i, _ = pressed(np.array(rho), y, z)
+    spin = orbit * b.pitch / b.diameter
+    return Seat(np.zeros(b.balls), np.array(rho), Q_o, Q_i, np.array([0.0, y, z]), orbit, spin, 0.0, (0.0, 0.0))
+
+
+def _solved(unbalanced: object, guess: np.ndarray, which: str) -> np.ndarray:
+    """The equilibrium; forces vary by nine powers of ten over the lengths that are unknown."""
+    found = root(unbalanced, guess, method="hybr", tol=1e-15, options=dict(xtol=1e-15))
+    left = np.abs(unbalanced(found.x)).max()  # type: ignore[operator]
+    if not left < 1e-6:
+        raise InputError(f"no {which} equilibrium of the bearing was found: forces of {left:.3g} N are left over")
+    return np.asarray(found.x)

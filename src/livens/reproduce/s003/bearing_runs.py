@@ -1,0 +1,102 @@
+"""Runs of the ball bearing for figures of S003: the semi-explicit scheme beside CVODE, with what each evaluated."""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import problems
+from livens.models.problem import Problem
+from livens.models.system import System
+from livens.run.simulate import simulate
+from livens.schemes.recipes.split_forces import split_forces
+from livens.schemes.recipes.twists import twists
+
+T_END = 6e-4
+#: Curves are compared at these times, five microseconds apart.
+TIMES = np.linspace(0.0, T_END, 121)
+SHOWN = ("ball1-outer.normal", "ball7-cage.normal", "cage.speed")
+#: What a Jacobian costs a code that finds it body by body, and what it costs for every elastic state (paper V, 6.3).
+PER_JACOBIAN, PER_ELASTIC_STATE = 12, 2
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What a run shows at `TIMES`, how often it evaluated contact forces and their Jacobians, seconds of stepping."""
+
+    values: dict[str, np.ndarray]
+    evaluations: int
+    jacobians: int
+    seconds: float
+    elastic_states: int = 0
+
+    @property
+    def counted(self) -> int:
+        """As the paper counts: a Jacobian is so many evaluations."""
+        return self.evaluations + self.jacobians * (PER_JACOBIAN + PER_ELASTIC_STATE * self.elastic_states)
+
+    def error(self, exact: Curves, name: str) -> float:
+        """The largest difference, over how far the exact curve goes (of a force: over its maximum)."""
+        curve = exact.values[name]
+        size = np.ptp(curve) if name.endswith("speed") else np.abs(curve).max()
+        return float(np.abs(self.values[name] - curve).max() / size)
+
+
+@functools.cache
+def bearing(case: str, modes: int = 0) -> Problem:
+    options: dict[str, Any] = dict(case=case) | (dict(modes=modes) if modes else {})
+    return problems.load("ball-bearing", **options)
+
+
+@functools.lru_cache(maxsize=32)
+def semi_explicit(case: str, h: float, scheme: str = "semi-explicit:0.5,0.8", modes: int = 0) -> Curves:
+    """The proposed method; h need not divide the five microseconds between the points of the curves."""
+    problem = bearing(case, modes)
+    run = simulate(problem, scheme=scheme, h=h, t_end=T_END, progress=False)
+    values = {name: np.interp(TIMES, run.t, np.asarray(run[name])) for name in SHOWN}
+    return Curves(values, run.statistics.force_evaluations, 0, run.statistics.wall_s, modes)
+
+
+@functools.lru_cache(maxsize=32)
+def cvode(case: str, tolerance: float, modes: int = 0) -> Curves:
+    """SUNDIALS' CVODES (BDF, variable order and steps) through CasADi, with exact Jacobians.
+
+    CasADi evaluates a Jacobian whenever CVODES sets its matrix up; CVODES by itself would keep some of them. So the
+    count of evaluations without Jacobians is a lower bound of its cost, that with them an upper one.
+    """
+    problem = bearing(case, modes)
+    system = problem.system
+    q, u, t, rate = equations_of_motion(system)
+    state = ca.vertcat(q, u)
+    options = dict(reltol=tolerance, abstol=1e-3 * tolerance, max_num_steps=10**6)
+    solver = ca.integrator("F", "cvodes", dict(x=state, t=t, ode=rate), 0.0, TIMES[1:].tolist(), options)
+    assert problem.q0 is not None and problem.v0 is not None
+    begun = ca.DM(problem.q0), twists(system).twist(ca.DM(problem.q0), ca.DM(problem.v0))
+    start = np.array(ca.evalf(ca.vertcat(*begun))).ravel()
+    clock = time.perf_counter()
+    found = np.array(solver(x0=start)["xf"]).T
+    seconds = time.perf_counter() - clock
+    states, statistics = np.vstack([start, found]), solver.stats()
+    shown = ca.Function("shown", [q, u], [ca.vertcat(*_shown(system, q, u))])
+    values = np.array([np.array(shown(z[: system.n], z[system.n :])).ravel() for z in states]).T
+    curves = dict(zip(SHOWN, values, strict=True))
+    return Curves(curves, statistics["nfevals"], statistics["nlinsetups"], seconds, modes)
+
+
+def equations_of_motion(system: System) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    """``q' = v(q, u)`` and ``u' = M^-1 F`` with directors in q and rates of rotation in u, for any other code."""
+    forces, bodies = split_forces(system), twists(system)
+    q, u, t = ca.SX.sym("q", system.n), ca.SX.sym("u", bodies.size), ca.SX.sym("t")
+    k = ca.DM(system.parameter_vector())
+    pushed = forces.pushed((*forces.expensive, *forces.cheap), q, u, t, k)
+    return q, u, t, ca.vertcat(bodies.lifted(q, u), bodies.accelerations(q, u, pushed.force, k, gyroscopic=True))
+
+
+def _shown(system: System, q: ca.SX, u: ca.SX) -> list[ca.SX]:
+    v, k = twists(system).lifted(q, u), ca.DM(system.parameter_vector())
+    return [system.quantities[name].expression(q, v, None, ca.SX(0), ca.SX(k)) for name in SHOWN]

@@ -1,0 +1,150 @@
+"""The energy-momentum scheme on the GGL principle, for masses of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import casadi as ca
+
+from livens.models.system import System
+from livens.schemes.base import Requirement
+from livens.schemes.energy_momentum import EnergyMomentum
+from livens.schemes.ggl import FIXED_CONSTRAINTS, velocity_constraints
+from livens.schemes.recipes.element_equations import ElementEquations
+from livens.schemes.recipes.elements import ElementEnergies, Share, State
+from livens.schemes.step import StepEquations
+
+QUADRATIC_FORM = Requirement("kinetic_form", "a kinetic energy that is a quadratic form of the velocities")
+MASS_WHERE_IT_MOVES = Requirement("mass_where_it_moves", "mass in every motion that the constraints allow")
+
+
+class GGLEnergyMomentum(EnergyMomentum):
+    """Energy-momentum scheme on the GGL principle: position and velocity constraints hold at the end of every step.
+
+    The GGL Hamiltonian ``H + lam.g(q) + gam.g^v(q, p)`` with ``g^v = G(q) M^-1 p`` (S001 eq. 30), discretised with
+    discrete gradients (derived in docs/ggl-em.md)::
+
+        q1 - q0 = h M^-1 p_m + h sum_k gam_k DG_p g^v_k
+        p1 - p0 = -h DG V - h sum_k lam_k DG g_k - h sum_k gam_k DG_q g^v_k + h F_m
+        0       = g(q1)
+        0       = G(q1) M^-1 p1
+
+    The unknowns are the midpoint value of ``u = M^-1 p`` and ``s = M^-1 sum_k gam_k D_q g_k``, averaged over both ends.
+    Where M depends on q or is singular, `AnyMass` has the equations.
+    """
+
+    name = "ggl-em"
+    group = "Energy-momentum and midpoint schemes"
+    order = 2
+    symplectic = False
+    symmetric = True
+    conserves = ("total_energy", "constraint", "velocity_constraint")
+    summary = "energy-momentum scheme on the GGL principle, both constraint levels at the end of the step"
+    source = "outlook of S001; docs/ggl-em.md"
+    requires = (QUADRATIC_FORM, MASS_WHERE_IT_MOVES, FIXED_CONSTRAINTS)
+    unknowns = ("u_m", "s")
+    multipliers = ("lam", "gam")
+
+    def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
+        recipe = self if model.separable and model.regular_mass else AnyMass(self.gradient)
+        return ElementEquations(model, recipe, tuple(dropped))
+
+    def guess(self, old: State, h: Any) -> list[Any]:
+        return [old.v, 0 * old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * (x.u_m + x.s), 2 * x.u_m - old.v
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [-2 * old.p, 0 * old.p]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return -old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        m = e.model
+        q0, Dq, q_m = old.q, h * (x.u_m + x.s), old.q + h / 2 * (x.u_m + x.s)
+        F, R_v = e.F(q_m, x.u_m, t + h / 2), e.R_v(q_m, x.u_m, t + h / 2)
+        V_q, V_by_t = self.gradient.in_time(e, m.V, q0, Dq, t, h)
+        force = -V_q + F - R_v
+        u = ca.SX.sym("u", m.n)
+        for k in range(e.m):
+            force -= x.lam[k] * self.gradient.in_time(e, m.g[k], q0, Dq, t, h)[0]
+            hidden = ca.Function("g_v", [m.q, u, m.t, m.k], [ca.jtimes(m.g[k], m.q, u)])
+            by_q = [self.gradient(hidden, q0, Dq, v, 0, e.k) for v in (old.v, new.v)]
+            force -= x.gam[k] * sum(by_q) / 2
+        p_m = e.T_v(q0, x.u_m)
+        G_mean = (e.G(q0, 0) + e.G(new.q, 0)) / 2
+        return Share(
+            rows=[2 * p_m - h * force, e.T_v(q0, x.s) - G_mean.T @ x.gam],
+            constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, new.q, new.v)],
+            momentum=2 * p_m,
+            supplied=ca.dot(F, Dq) + V_by_t,
+            dissipated=ca.dot(R_v, Dq),
+        )
+
+
+class AnyMass(GGLEnergyMomentum):
+    """The same for a mass M(q), which need only be regular on the null space of G (docs/ggl-em.md)::
+
+        q1 - q0        = h (v_m + s)                                            v_m = (v0 + v1)/2
+        p1 - p0        = h DG_q (v0.M v1 / 2 + s.M v_m - gam.G v_m) - h DG V - h sum_k lam_k DG g_k + h F_m
+        p1             = M(q1) v1
+        (M0 + M1) s    = (G0 + G1)^T gam
+        0              = g(q1)
+        0              = G(q1) v1
+
+    ``DG_q`` is the discrete gradient in q with velocities, s and multipliers frozen. M is met in products alone, so
+    elements add up, and momenta at the end are those of the velocities there. The unknowns are v_m and
+    ``w = v_m + s``: both have the size of a velocity, where s may be nothing but round-off.
+    """
+
+    unknowns = ("v_m", "w")
+
+    def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
+        return ElementEquations(model, self, tuple(dropped))
+
+    def guess(self, old: State, h: Any) -> list[Any]:
+        return [old.v, old.v]
+
+    def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * x.w, 2 * x.v_m - old.v
+
+    def rows(self, old: State, x: Any, h: Any) -> list[Any]:
+        return [-old.p, 0 * old.p]
+
+    def momentum(self, old: State, x: Any, h: Any) -> Any:
+        return 0 * old.p
+
+    def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
+        q0, Dq, q_m, s = old.q, h * x.w, old.q + h / 2 * x.w, x.w - x.v_m
+        F, R_v = e.F(q_m, x.v_m, t + h / 2), e.R_v(q_m, x.v_m, t + h / 2)
+        V_q, V_by_t = self.gradient.in_time(e, e.model.V, q0, Dq, t, h)
+        force = self._turning(e, q0, Dq, old.v, new.v, s, x.gam) - V_q + F - R_v
+        for k in range(e.m):
+            force -= x.lam[k] * self.gradient.in_time(e, e.model.g[k], q0, Dq, t, h)[0]
+        p1 = e.T_v(new.q, new.v)
+        M_s = (e.T_v(q0, s) + e.T_v(new.q, s)) / 2
+        G_mean = (e.G(q0, 0) + e.G(new.q, 0)) / 2
+        return Share(
+            rows=[p1 - h * force, M_s - G_mean.T @ x.gam],
+            constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, new.q, new.v)],
+            momentum=p1,
+            supplied=ca.dot(F, Dq) + V_by_t,
+            dissipated=ca.dot(R_v, Dq),
+        )
+
+    def _turning(self, e: ElementEnergies, q0: Any, Dq: Any, v0: Any, v1: Any, s: Any, gam: Any) -> Any:
+        """``DG_q (v0.M(q) v1 / 2 + s.M(q) v_m - gam.G(q) v_m)``."""
+        m = e.model
+        if m.T.is_zero() and not e.m:
+            return ca.SX(m.n, 1)
+        a, b, c = (ca.SX.sym(name, m.n) for name in ("v0", "v1", "s"))
+        weights = ca.SX.sym("gam", m.m)
+        p = ca.Function("p", [m.q, m.v, m.k], [ca.gradient(m.T, m.v)])
+        energy = ca.dot(a, p(m.q, b, m.k)) / 2 + ca.dot(c, p(m.q, (a + b) / 2, m.k))
+        if m.m:
+            energy -= ca.dot(weights, ca.jtimes(m.g, m.q, (a + b) / 2))
+        function = ca.Function("turning", [m.q, a, b, c, weights, m.t, m.k], [energy])
+        return self.gradient(function, q0, Dq, v0, v1, s, gam, 0, e.k)

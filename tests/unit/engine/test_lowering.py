@@ -1,0 +1,225 @@
+"""Functions in a small part of Python, compiled: they do what Python does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from livens.engine.lowering.function import Lowered, fast_lowered, lowered, ready, together
+from livens.engine.lowering.kinds import Doubles, Indices, Integers, Record
+from livens.engine.lowering.words import address, bits, call, doubles_at, number, square_root
+
+LIMIT = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Inner(Record):
+    count: int
+    values: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Outer(Record):
+    inner: Inner
+    places: Indices
+    mark: bool
+
+
+@lowered
+def arithmetic(a: int, b: int, x: float, y: float, out: Doubles) -> None:
+    """Mixed kinds, tuples, chains of comparisons, and choices."""
+    out[0], out[1] = a + b * x, (a - b) / 2
+    out[2] = a // b + a % b
+    out[3] = -x if 0 < a <= b or x == y else max(x, y) - min(a, b)
+    out[4] = abs(y) ** 2 + int(x) + float(a)
+    out[5] = LIMIT + (not a < b)
+    i = 0
+    while True:
+        i += 1
+        if i % 2 == 0:
+            continue
+        if i > b:
+            break
+        out[6] += i
+    for k in range(b, 0, -1):
+        out[7] = 10.0 * out[7] + k
+        if k == 3:
+            break
+    out[8] = square_root(x * x + y * y) + math.pi
+
+
+def python_arithmetic(a, b, x, y):
+    out = np.zeros(9)
+    # the same statements, by Python itself
+    scope = {**globals(), "square_root": math.sqrt}
+    body = arithmetic.__wrapped__
+    type(body)(body.__code__, scope)(a, b, x, y, out)
+    return out
+
+
+@given(
+    a=st.integers(0, 50),
+    b=st.integers(1, 50),
+    x=st.floats(-50, 50, allow_subnormal=False),
+    y=st.floats(-50, 50, allow_subnormal=False),
+)
+@settings(max_examples=60, deadline=None)
+def test_as_python_computes(a, b, x, y):
+    out = np.zeros(9)
+    arithmetic(a, b, x, y, out)
+    assert np.allclose(out, python_arithmetic(a, b, x, y), rtol=1e-15, atol=0)
+
+
+@lowered
+def gathered(o: Outer) -> float:
+    total = 0.0
+    for i in range(o.inner.count):
+        total += o.inner.values[o.places[i]]
+    return -total if o.mark else total
+
+
+@lowered
+def doubled(o: Outer) -> float:
+    return 2.0 * gathered(o)
+
+
+@pytest.mark.parametrize("mark", [False, True])
+def test_records_within_records(mark):
+    o = Outer(Inner(3, np.array([1.0, 2.0, 4.0])), np.array([2, 0, 2], dtype=np.int32), mark)
+    assert gathered(o) == (-9.0 if mark else 9.0)
+    assert doubled(o) == (-18.0 if mark else 18.0)
+
+
+@lowered
+def largest(x: Doubles, n: int) -> float:
+    """The largest in size; what is not a number is larger than all."""
+    found = 0
+    for i in range(n):
+        found = max(found, bits(abs(x[i])))
+    return number(found)
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_the_largest_by_its_bits(values, lost):
+    x = np.array([*values, np.nan] if lost else values)
+    found = largest(x, x.size)
+    assert math.isnan(found) if lost else found == np.abs(x).max()
+
+
+@lowered
+def square(x: Doubles, unused: Doubles, c: Doubles, table: Doubles, out: Doubles) -> None:
+    out[0] = x[0] * x[0]
+
+
+@lowered
+def by_address(function: int, x: Doubles, out: Doubles) -> None:
+    call(function, x, 0, 0, 0, doubles_at(address(out) + 8))
+
+
+def test_calls_of_an_address():
+    square.compile()
+    out = np.zeros(2)
+    by_address(square._code.address_of(square.name), np.array([3.0]), out)
+    assert out.tolist() == [0.0, 9.0]
+
+
+@fast_lowered
+def dot(a: Doubles, b: Doubles, n: int) -> float:
+    total = 0.0
+    for i in range(n):
+        total += a[i] * b[i]
+    return total
+
+
+def test_sums_in_any_order():
+    random = np.random.default_rng(1)
+    a, b = random.normal(size=(2, 37))
+    assert dot(a, b, 37) == pytest.approx(a @ b, rel=1e-13)
+
+
+@lowered
+def one(n: int) -> int:
+    return n + 1
+
+
+@lowered
+def two(n: int) -> bool:
+    return one(n) > 2
+
+
+def test_what_belongs_together_is_compiled_at_once():
+    together(one, two)
+    assert not ready(two)
+    assert one(3) == 4
+    assert two(3) is True
+    assert two(1) is False
+    assert ready(one)
+    assert one._code is two._code
+
+
+def returns_nothing(n: int) -> int:
+    one(n)
+
+
+def unknown_name(n: int) -> int:
+    return n + nowhere  # noqa: F821  # on purpose
+
+
+def assigns_a_field(o: Outer) -> None:
+    o.mark = True
+
+
+def has_a_list(n: int) -> None:
+    [n for _ in range(n)]
+
+
+def wrong_number_of_arguments(n: int) -> int:
+    return one(n, n)
+
+
+def text_is_no_number(n: int) -> int:
+    return n + "1"
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (returns_nothing, "does not return"),
+        (unknown_name, "'nowhere' is not known"),
+        (assigns_a_field, "only variables and entries"),
+        (has_a_list, "ListComp cannot be lowered"),
+        (wrong_number_of_arguments, "takes 1 arguments"),
+        (text_is_no_number, "is no number"),
+    ],
+)
+def test_what_cannot_be_lowered_is_named(function, words):
+    with pytest.raises(TypeError, match=words):
+        Lowered(function, False).compile()
+
+
+def test_arrays_of_the_wrong_kind_are_not_taken():
+    with pytest.raises(AssertionError):
+        largest(np.zeros(3, dtype=np.float32), 3)
+    with pytest.raises(AssertionError):
+        largest(np.zeros((3, 3))[:, 0], 3)
+    with pytest.raises(AssertionError):
+        Inner(1, np.zeros(1, dtype=np.int64))
+
+
+@lowered
+def counted_up(numbers: Integers, n: int) -> int:
+    for i in range(n):
+        numbers[i] += i
+    return numbers[n - 1]
+
+
+def test_whole_numbers():
+    numbers = np.arange(5)
+    assert counted_up(numbers, 5) == 8
+    assert numbers.tolist() == [0, 2, 4, 6, 8]

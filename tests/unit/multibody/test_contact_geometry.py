@@ -1,0 +1,353 @@
+"""Every pair of shapes against closed forms: depth, normal, point, force, at random poses of both bodies."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.spatial.transform import Rotation
+
+import livens as lv
+from livens import contacts
+from livens.models.summed import dynamics
+
+few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+fewer = settings(few, max_examples=2)
+seeds = st.integers(0, 2**32 - 1)
+K = 1e4
+
+
+def turned(random):
+    return Rotation.random(random_state=int(random.integers(2**31))).as_matrix()
+
+
+def two_bodies(random):
+    """Two bodies in space, anywhere."""
+    mb = lv.Multibody()
+    one, other = (
+        mb.body(name, mass=1.0, inertia=[1, 1, 1], position=random.uniform(-1, 1, 3), rotation=turned(random))
+        for name in "ab"
+    )
+    return mb, one, other
+
+
+class Looked:
+    """What a contact says at a state: depth, force on the second body, and generalised forces."""
+
+    def __init__(self, mb, contact):
+        self.mb, self.name = mb, contact.name
+        self.system = mb.system
+        self.q, self.v = mb.assembled.state
+
+    def quantity(self, name):
+        k = self.system.parameter_vector()
+        symbols = [ca.SX.sym(x, n) for x, n in zip("qvltk", (self.system.n, self.system.n, 0, 1, len(k)), strict=True)]
+        value = ca.Function("f", symbols, [self.system.quantities[f"{self.name}.{name}"].expression(*symbols)])
+        return np.array(value(self.q, self.v, [], 0.0, k)).ravel()
+
+    @property
+    def depth(self):
+        return self.quantity("depth")[0]
+
+    def slope(self):
+        """Force and torque about the origin on both bodies, from the gradient of the energy by the coordinates."""
+        d, zero = dynamics(self.system), np.zeros(self.system.n)
+        f = d.function(-ca.gradient(d.V, d.q))(self.q, self.v, zero, 0, self.system.parameter_vector())
+        f, q = np.array(f).reshape(2, 4, 3), self.q.reshape(2, 4, 3)
+        return f[:, 0], np.cross(q, f).sum(axis=1)
+
+
+def checked(mb, contact, depth, normal, point):
+    """The normal is from the second body to the first, at the first; the law is linear."""
+    seen = Looked(mb, contact)
+    assert seen.depth == pytest.approx(depth, abs=1e-12)
+    push = K * max(depth, 0.0) * np.asarray(normal)
+    force, torque = seen.slope()
+    assert force[0] == pytest.approx(push, abs=1e-7) and force[1] == pytest.approx(-push, abs=1e-7)
+    assert torque[0] == pytest.approx(np.cross(point, push), abs=1e-7)
+    assert torque.sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
+    assert seen.quantity("force") == pytest.approx(-push, abs=1e-7)
+    assert seen.quantity("normal")[0] == pytest.approx(K * max(depth, 0.0), abs=1e-7)
+
+
+def unit(random):
+    n = random.standard_normal(3)
+    return n / np.linalg.norm(n)
+
+
+@given(seeds, st.floats(-0.05, 0.05))
+@few
+def test_sphere_and_half_space(seed, depth):
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    n, origin = unit(random), random.uniform(-1, 1, 3)
+    along = np.cross(n, unit(random))
+    centre = origin + along + (0.2 - depth) * n
+    contact = mb.contact(contacts.Sphere(a, 0.2, at=centre), contacts.HalfSpace(b, origin, n), stiffness=K)
+    checked(mb, contact, depth, n, centre)
+
+
+@given(seeds, st.floats(-0.05, 0.05))
+@few
+def test_spheres_and_pockets(seed, depth):
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    n, origin = unit(random), random.uniform(-1, 1, 3)
+    ball = contacts.Sphere(a, 0.2, at=origin + (0.5 - depth) * n)
+    checked(mb, mb.contact(ball, contacts.Sphere(b, 0.3, at=origin), stiffness=K), depth, n, ball.at)
+    mb, a, b = two_bodies(random)
+    ball = contacts.Sphere(a, 0.2, at=origin + (0.3 + depth) * n)
+    checked(mb, mb.contact(ball, contacts.Pocket(b, 0.5, at=origin), stiffness=K), depth, -n, ball.at)
+
+
+@given(seeds, st.floats(-0.02, 0.02), st.integers(0, 2))
+@few
+def test_sphere_and_box(seed, depth, region):
+    """Beside a face, an edge and a corner."""
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    half, R, origin = np.array([0.3, 0.2, 0.4]), turned(random), random.uniform(-1, 1, 3)
+    signs = np.where(random.random(3) < 0.5, -1.0, 1.0)
+    out = np.zeros(3)
+    out[: region + 1] = random.uniform(0.2, 1.0, region + 1)
+    n = signs * out / np.linalg.norm(out)
+    inside = signs * half * random.uniform(0.0, 0.9, 3)
+    local = np.where(out > 0, signs * half, inside) + (0.1 - depth) * n
+    box = contacts.Box(b, 2 * half, at=origin, rotation=R)
+    ball = contacts.Sphere(a, 0.1, at=origin + R @ local)
+    checked(mb, mb.contact(ball, box, stiffness=K), depth, R @ n, ball.at)
+
+
+@given(seeds, st.floats(-0.05, 0.05), st.booleans())
+@few
+def test_sphere_and_capsule(seed, depth, beyond):
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    e, origin = unit(random), random.uniform(-1, 1, 3)
+    n = unit(random)
+    n = n if beyond else n - e * (e @ n)
+    n = n * np.sign(e @ n) / np.linalg.norm(n) if beyond else n / np.linalg.norm(n)
+    foot = origin + e * (0.5 if beyond else random.uniform(-0.5, 0.5))
+    capsule = contacts.Capsule(b, origin - 0.5 * e, origin + 0.5 * e, 0.1)
+    ball = contacts.Sphere(a, 0.2, at=foot + (0.3 - depth) * n)
+    checked(mb, mb.contact(ball, capsule, stiffness=K), depth, n, ball.at)
+
+
+@given(seeds, st.floats(-0.05, 0.05), st.sampled_from(["side", "end", "rim", "tube"]))
+@few
+def test_sphere_and_cylinder(seed, depth, region):
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    e, origin = unit(random), random.uniform(-1, 1, 3)
+    across = np.cross(e, unit(random))
+    across /= np.linalg.norm(across)
+    tilt = random.uniform(0.3, 1.2)
+    foot, n = {
+        "side": (0.3 * e + 0.4 * across, across),
+        "tube": (0.3 * e + 0.4 * across, -across),
+        "end": (0.5 * e + 0.1 * across, e),
+        "rim": (0.5 * e + 0.4 * across, np.cos(tilt) * e + np.sin(tilt) * across),
+    }[region]
+    if region == "tube":
+        shape = contacts.Tube(b, 0.4, at=origin, axis=e)
+    else:
+        shape = contacts.Cylinder(b, 0.4, 1.0, at=origin, axis=e)
+    ball = contacts.Sphere(a, 0.1, at=origin + foot + (0.1 - depth) * n)
+    checked(mb, mb.contact(ball, shape, stiffness=K), depth, n, ball.at)
+
+
+@given(seeds, st.floats(-0.05, 0.05), st.booleans())
+@few
+def test_sphere_in_a_groove_and_on_a_ring(seed, depth, hollow):
+    """At every angle of the section: beside the inner race and the outer one, and outside of the ring."""
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    e, origin, angle = unit(random), random.uniform(-1, 1, 3), random.uniform(0, 2 * np.pi)
+    across = np.cross(e, unit(random))
+    across /= np.linalg.norm(across)
+    out = np.cos(angle) * across + np.sin(angle) * e
+    circle = origin + 2.0 * across
+    if hollow:
+        shape, ball = (
+            contacts.Groove(b, 2.0, 0.26, origin, e),
+            contacts.Sphere(a, 0.2, at=circle + (0.06 + depth) * out),
+        )
+        if 0.06 + depth < 1e-3:
+            return  # the ball is in the middle of the groove
+    else:
+        shape, ball = contacts.Torus(b, 2.0, 0.3, origin, e), contacts.Sphere(a, 0.2, at=circle + (0.5 - depth) * out)
+    checked(mb, mb.contact(ball, shape, stiffness=K), depth, -out if hollow else out, ball.at)
+
+
+def test_the_curvatures_of_a_groove_are_those_of_its_angle():
+    mb = lv.Multibody()
+    ring = mb.ring("ring", at=[0, 0, 0], radius=0.02, tube=0.004, mass=1)
+    ball = mb.sphere("ball", at=[0.02 + 0.001 * np.cos(0.3), 0, 0.001 * np.sin(0.3)], radius=0.0035, mass=1)
+    across, along = contacts.Groove(ring).curvatures(contacts.Sphere(ball))
+    assert across == pytest.approx(-1 / 0.004)
+    assert along == pytest.approx(-np.cos(0.3) / (0.02 + 0.004 * np.cos(0.3)))
+    contact = mb.contact(ball, contacts.Groove(ring), law="hertz")
+    found = mb.system.parameters[f"{contact.name}.stiffness"]
+    assert found == pytest.approx(contacts.hertz_stiffness((1 / 0.0035,) * 2, (across, along)))
+
+
+@given(seeds)
+@fewer
+def test_two_capsules(seed):
+    """Against the distance of two segments by a minimiser that knows nothing of cases."""
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    ends = random.uniform(-0.5, 0.5, (4, 3))
+
+    def between(s):
+        return ends[0] + s[0] * (ends[1] - ends[0]) - ends[2] - s[1] * (ends[3] - ends[2])
+
+    exact = dict(ftol=1e-16, gtol=1e-12)
+    found = min(
+        (
+            minimize(lambda s: between(s) @ between(s), start, bounds=[(0, 1)] * 2, options=exact)
+            for start in ([0.5, 0.5], [0, 0], [1, 1])
+        ),
+        key=lambda one: one.fun,
+    )
+    if found.fun < 1e-4:
+        return  # axes that cross have no normal
+    distance = np.sqrt(found.fun)
+    radius = distance / 2 + 0.01
+    one, other = contacts.Capsule(a, ends[0], ends[1], radius), contacts.Capsule(b, ends[2], ends[3], radius)
+    seen = Looked(mb, mb.contact(one, other, stiffness=K))
+    assert seen.depth == pytest.approx(0.02, abs=1e-6)
+    force, torque = seen.slope()
+    assert force[0] == pytest.approx(K * 0.02 * between(found.x) / distance, abs=2e-2)
+    assert force.sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
+    assert torque.sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
+
+
+@given(seeds, st.floats(0.0, 0.05))
+@few
+def test_an_ellipsoid_on_a_plane(seed, depth):
+    """Its lowest point is where the normal of the surface shows down."""
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    half, R, n = np.array([0.3, 0.2, 0.5]), turned(random), unit(random)
+    lowest = -R @ (half**2 * (R.T @ n)) / np.linalg.norm(half * (R.T @ n))
+    assert np.sum((R.T @ lowest / half) ** 2) == pytest.approx(1.0)
+    centre = random.uniform(-1, 1, 3)
+    egg = contacts.Ellipsoid(a, half, at=centre, rotation=R)
+    plane = contacts.HalfSpace(b, centre + lowest + depth * n, n)
+    checked(mb, mb.contact(egg, plane, stiffness=K), depth, n, centre + lowest)
+
+
+@given(seeds)
+@fewer
+def test_corners_of_boxes_and_points_of_meshes(seed):
+    """The force is the sum over all corners that are below the plane, each where it is."""
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    R, centre, half = turned(random), random.uniform(-1, 1, 3), np.array([0.1, 0.2, 0.3])
+    signs = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
+    corners = centre + (signs * half) @ R.T
+    n = unit(random)
+    heights = corners @ n
+    origin = n * (heights.min() + 0.03)
+    depths = np.maximum(origin @ n - heights, 0.0)
+    push = K * depths[:, None] * n
+    for shape in (contacts.Box(a, 2 * half, at=centre, rotation=R), contacts.Points(a, corners)):
+        name = f"{shape.word} one"
+        seen = Looked(mb, mb.contact(shape, contacts.HalfSpace(b, origin, n), stiffness=K, name=name))
+        assert seen.depth == pytest.approx(0.03)
+        assert seen.quantity("normal")[0] == pytest.approx(K * depths.sum())
+        assert seen.quantity("force") == pytest.approx(-push.sum(axis=0), abs=1e-9)
+    force, torque = seen.slope()  # both contacts act
+    assert force[0] == pytest.approx(2 * push.sum(axis=0), abs=1e-8)
+    assert torque[0] == pytest.approx(2 * np.cross(corners, push).sum(axis=0), abs=1e-8)
+
+
+def test_a_capsule_on_a_plane_rests_on_its_ends():
+    mb = lv.Multibody()
+    rod = mb.rod("rod", a=[0, 0, 0.09], b=[1, 0, 0.12], mass=1, radius=0.1)
+    contact = mb.contact(rod, mb.ground, stiffness=K)
+    seen = Looked(mb, contact)
+    assert seen.depth == pytest.approx(0.01) and seen.quantity("force") == pytest.approx([0, 0, -K * 0.01])
+
+
+def test_boxes_see_corners_on_faces_both_ways():
+    mb = lv.Multibody()
+    low = mb.box("low", at=[0, 0, 0], size=[1, 1, 1], mass=1)
+    high = mb.box("high", at=[0.2, 0.1, 0.99], size=[1, 1, 1], mass=1)
+    contact = mb.contact(*(contacts.Box(one, rounding=0.05) for one in (high, low)), stiffness=K)
+    seen = Looked(mb, contact)
+    # one corner of each lies on the face of the other; the others are beside it, or deep in neither
+    assert seen.depth == pytest.approx(0.01)
+    assert seen.quantity("force") == pytest.approx([0, 0, -2 * K * 0.01], abs=1e-9)
+
+
+def test_in_the_plane():
+    mb = lv.Multibody(planar=True, gravity=[0, -9.81])
+    box = mb.box("box", at=[0.3, 0.49], size=[1, 1], mass=1)
+    disc = mb.sphere("disc", at=[1.0, 1.0], radius=0.3, mass=1)
+    floor = mb.contact(box, mb.ground, stiffness=K)
+    side = mb.contact(disc, box, stiffness=K)
+    floor, side = Looked(mb, floor), Looked(mb, side)
+    assert floor.quantity("force") == pytest.approx([0, -2 * K * 0.01])
+    corner = np.array([0.2, 0.01])
+    depth = 0.3 - np.linalg.norm(corner)
+    assert side.depth == pytest.approx(depth)
+    assert side.quantity("force") == pytest.approx(-K * depth * corner / np.linalg.norm(corner))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda mb, a, b: mb.contact(a, a, stiffness=1.0), "two different"),
+        (lambda mb, a, b: mb.contact(contacts.Sphere(a, -1.0), b, stiffness=1.0), "greater than 0"),
+        (lambda mb, a, b: mb.contact(a, b), "needs a stiffness"),
+        (lambda mb, a, b: mb.contact(a, b, stiffness=-1.0), "greater than 0"),
+        (lambda mb, a, b: mb.contact(a, b, stiffness=1.0, damping=-1.0), "negative"),
+        (lambda mb, a, b: mb.contact(a, b, stiffness=1.0, friction=-1.0), "negative"),
+        (lambda mb, a, b: mb.contact(a, b, law="soft"), "law must be"),
+        (lambda mb, a, b: mb.contact(a, b, law=contacts.Linear(1.0), stiffness=2.0), "of its own"),
+        (lambda mb, a, b: mb.contact(a, 3.0, stiffness=1.0), "shapes, bodies or the ground"),
+        (lambda mb, a, b: mb.contact(contacts.Box(b), mb.ground, law="hertz"), "no curvature"),
+        (lambda mb, a, b: mb.contact(contacts.Ellipsoid(a, [1, 1, 1]), b, stiffness=1.0), "knows no contact"),
+        (lambda mb, a, b: contacts.Box(b, rounding=2.0), "shortest edge"),
+        (lambda mb, a, b: contacts.Box(b, size=[1, -1, 1]), "greater than 0"),
+        (lambda mb, a, b: contacts.Groove(a), "not drawn as a ring"),
+        (lambda mb, a, b: contacts.Groove(a, 1.0, -0.1), "greater than 0"),
+        (lambda mb, a, b: contacts.Points(a, []), "rows of 3 numbers"),
+        (lambda mb, a, b: contacts.HalfSpace(a, normal=[0, 0, 0]), "not all zero"),
+        (lambda mb, a, b: contacts.Capsule(a, [0, 0, 0], [0, 0, 0], 0.1), "greater than 0"),
+        (lambda mb, a, b: contacts.Ellipsoid(a, [1, 0, 1]), "greater than 0"),
+        (lambda mb, a, b: contacts.Sphere("ball", 1.0), "belongs to a body"),
+    ],
+)
+def test_bad_contacts(make, words):
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    ball = mb.sphere("ball", at=[0, 0, 1], radius=0.1, mass=1)
+    box = mb.box("box", at=[0, 0, 3], size=[1, 1, 1], mass=1)
+    with pytest.raises(lv.InputError, match=words):
+        make(mb, ball, box)
+
+
+def test_a_start_within_each_other_is_refused():
+    mb = lv.Multibody()
+    ball = mb.sphere("ball", at=[0, 0, 0.05], radius=0.1, mass=1)
+    mb.contact(ball, mb.ground, stiffness=1e4)
+    with pytest.raises(lv.InputError, match=r"ball-ground: 'ball' and 'ground' overlap by 0.05 at the start"):
+        mb.simulate(t_end=0.1)
+    with pytest.raises(lv.InputError, match="overlap"):
+        mb.problem("ball")
+
+
+@pytest.mark.parametrize("law", ["linear", "hertz"])
+def test_a_stiffness_that_steps_cannot_resolve_is_refused_and_the_step_that_is_offered_is_taken(law):
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    ball = mb.sphere("ball", at=[0, 0, 0.101], radius=0.1, mass=1)
+    mb.contact(ball, mb.ground, law=law, stiffness=1e9)
+    mb.start(ball, velocity=[0, 0, -1.0])
+    with pytest.raises(lv.InputError, match="would do") as refused:
+        mb.simulate(t_end=0.1, h=1e-2)
+    offered = float(str(refused.value).split("h = ")[2].split(" ")[0])
+    run = mb.simulate(t_end=2e-3, h=offered)
+    assert run["ball.velocity"][-1, 2] == pytest.approx(1.0, rel=0.03)
