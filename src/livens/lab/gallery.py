@@ -38,7 +38,7 @@ _SIDE, _UP = np.array([0.866, 0.5, 0.0]), np.array([-0.2, 0.346, 0.917])
 def thumbnail(result: Result) -> dict[str, Any]:
     """Lines over frames, each place rounded to one of 256 in both directions; of states, their curves."""
     few = part(result, chosen_rows(np.asarray(result.t), 1, _FRAMES))
-    lines = _scene_lines(few) or _state_lines(few)
+    lines = _with_its_way(_scene_lines(few)) or _state_lines(few)
     moving = np.concatenate([points.reshape(len(few.t), -1, 2) for _, points, _ in lines], axis=1)
     once = float(np.ptp(moving, axis=1).max())
     if np.ptp(moving.reshape(-1, 2), axis=0).max() > _FAR * once:  # it flies away: the picture goes along
@@ -75,6 +75,14 @@ def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
                 flat = flat[:, :1]
             found.append((shape.kind, flat, colour))
     return found
+
+
+def _with_its_way(lines: list[tuple[str, np.ndarray, int]]) -> list[tuple[str, np.ndarray, int]]:
+    """Of a single point the way it goes is drawn too: there is nothing else to see it move against."""
+    if len(lines) != 1 or lines[0][1].shape[1] != 1:
+        return lines
+    way = lines[0][1][:, 0]
+    return [("path", np.repeat(way[None], len(way), axis=0), -1), *lines]
 
 
 def _state_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:

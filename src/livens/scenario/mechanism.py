@@ -133,7 +133,7 @@ class Mechanism:
                 raise InputError(f"a robot is read from a file that ends in {ends}, got '{shown(file.name)}'")
             if fields.planar:
                 raise InputError("a robot moves in space: planar is for mechanisms that are drawn here")
-            more = {} if fields.limit_stiffness is None else {"limit_stiffness": fields.limit_stiffness}
+            more: dict[str, Any] = {} if fields.limit_stiffness is None else {"limit_stiffness": fields.limit_stiffness}
             if file.suffix.lower() == ".urdf":
                 mb = Multibody.from_urdf(file, base=fields.base or "fixed", **more)
             elif fields.base is not None:
