@@ -86,7 +86,7 @@ class _Blow:
             turning[part.name] = arm, omega, inverse
             relative += sign * (v[i[:d]] + arm.T @ omega)
             W += np.eye(d) / _mass(part) + arm.T @ inverse @ arm
-        closing = normal @ relative
+        closing = float(normal @ relative)
         if closing >= 0:
             return {}
         P = self._impulse(W, normal, relative, closing)
