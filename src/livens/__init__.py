@@ -168,7 +168,7 @@ ACCESSORS = {
 }
 
 #: The same for a `Multibody`.
-MULTIBODY_ACCESSORS = {"simulate": "run.mechanism"}
+MULTIBODY_ACCESSORS = {"bounce": "run.bounce", "simulate": "run.mechanism"}
 
 __all__ = sorted([*_HOMES, *PUBLIC_PATHS])  # once is enough
 

@@ -85,7 +85,6 @@ def test_friction_never_gives_energy(coefficient, smooth, spin, turn, speed):
         parameters={
             "ball-ground sliding.friction": coefficient,
             "ball-ground sliding.smooth": smooth,
-            "ball-ground pivoting.friction": coefficient,
         },
     )
     assert np.diff(run.dissipated_energy).min() >= 0

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.numbers import not_negative, one_of
 from livens.multibody.contacts.contact import Contact
 from livens.multibody.contacts.friction import Friction
 from livens.multibody.contacts.laws import Hertz, Law, Linear
+from livens.multibody.contacts.near import near_pairs
 from livens.multibody.contacts.shape import HalfSpace, Shape, shape_of
 from livens.multibody.drawing import Drawing
 from livens.multibody.parts import Part
@@ -51,6 +56,25 @@ class DrawnContacts(Drawing):
         )
         self._contacts[name] = made
         return made
+
+    def contacts(self, bodies: Sequence[Part | Shape], *, within: float | None = None, **options: Any) -> list[Contact]:
+        """Contacts of all of some bodies with one another; the options are those of `contact`.
+
+        Of n bodies these are n(n - 1)/2. With `within`, only those that are no farther apart than this in the drawing,
+        as neighbours in a row or a heap: others then never touch.
+        """
+        if not isinstance(bodies, (list, tuple)) or len(bodies) < 2:
+            raise InputError(f"contacts are between at least two bodies in a list, got {bodies!r}")
+        shapes = [self._touching(one) for one in bodies]
+        if not np.isfinite([shape.reach for shape in shapes]).all():
+            raise InputError("contacts are of bodies with one another; the ground and planes are for `contact`")
+        if within is None:
+            pairs = list(itertools.combinations(range(len(shapes)), 2))
+        else:
+            pairs = near_pairs(shapes, not_negative("within", within))
+        if "name" in options:
+            raise InputError("contacts of many bodies are called after them, as 'first-second'")
+        return [self.contact(shapes[i], shapes[j], **options) for i, j in pairs]
 
     def _touching(self, given: Any) -> Shape:
         if given is self.ground and self.gravity is not None and self.gravity.any():

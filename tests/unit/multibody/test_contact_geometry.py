@@ -351,3 +351,43 @@ def test_a_stiffness_that_steps_cannot_resolve_is_refused_and_the_step_that_is_o
     offered = float(str(refused.value).split("h = ")[2].split(" ")[0])
     run = mb.simulate(t_end=2e-3, h=offered)
     assert run["ball.velocity"][-1, 2] == pytest.approx(1.0, rel=0.03)
+
+
+@given(seeds, st.floats(0.0, 0.5))
+@few
+def test_neighbours_by_cells_are_those_of_all_pairs(seed, within):
+    random = np.random.default_rng(seed)
+    mb = lv.Multibody()
+    places, radii = random.uniform(-1, 1, (30, 3)), random.uniform(0.02, 0.2, 30)
+    balls = [mb.sphere(f"b{i}", at=x, radius=r, mass=1) for i, (x, r) in enumerate(zip(places, radii, strict=True))]
+    found = {contact.name for contact in mb.contacts(balls, within=within, stiffness=K)}
+    expected = {
+        f"b{i}-b{j}"
+        for i in range(30)
+        for j in range(i + 1, 30)
+        if np.linalg.norm(places[i] - places[j]) - radii[i] - radii[j] <= within
+    }
+    assert found == expected
+
+
+def test_contacts_of_many():
+    mb = lv.Multibody()
+    row = [mb.sphere(f"b{i}", at=[0.21 * i, 0, 0], radius=0.1, mass=1) for i in range(5)]
+    with pytest.raises(lv.InputError, match="called after"):
+        mb.contacts(row, stiffness=K, name="heap")
+    with pytest.raises(lv.InputError, match="at least two"):
+        mb.contacts(row[:1], stiffness=K)
+    with pytest.raises(lv.InputError, match="are for `contact`"):
+        mb.contacts([row[0], mb.ground], stiffness=K)
+    assert len(mb.contacts(row, stiffness=K)) == 10
+
+
+def test_shapes_lie_in_a_ball_of_their_reach():
+    mb = lv.Multibody()
+    part = mb.box("part", at=[1, 2, 3], size=[1, 2, 4], mass=1)
+    assert contacts.Box(part).reach == pytest.approx(np.sqrt(21) / 2)
+    assert contacts.Capsule(part, [0, 0, 0], [2, 0, 0], 0.5).reach == pytest.approx(1.5)
+    assert contacts.Cylinder(part, 0.3, 2.0).reach >= np.hypot(0.3, 1.0)
+    assert contacts.Torus(part, 1.0, 0.2).reach == pytest.approx(1.2)
+    assert contacts.Ellipsoid(part, [1, 2, 3]).reach >= 3
+    assert contacts.Points(part, [[1, 2, 5]]).reach == pytest.approx(2.0)

@@ -136,3 +136,26 @@ def test_a_law_of_ones_own():
 def test_bad_laws(make, words):
     with pytest.raises(lv.InputError, match=words):
         make()
+
+
+def test_every_number_of_a_contact_is_one_parameter():
+    mb = lv.Multibody()
+    box = mb.box("box", at=[0, 0, 1], size=[1, 1, 1], mass=1)
+    friction = contacts.Friction(0.3, pivoting=0.1, rolling=0.01)
+    mb.contact(box, mb.ground, stiffness=1e4, damping=0.1, friction=friction)
+    own = [
+        name for name in mb.system.parameters if name.startswith("box-ground") and not name.endswith((".X", ".reach"))
+    ]
+    assert own == [
+        "box-ground.stiffness",
+        "box-ground damping.damping",
+        "box-ground sliding.friction",
+        "box-ground sliding.smooth",
+        "box-ground pivoting.pivoting",
+        "box-ground pivoting.smooth_rate",
+        "box-ground rolling.rolling",
+    ]
+    ball = lv.Multibody()
+    ball.contact(ball.sphere("ball", at=[0, 0, 1], radius=0.1, mass=1), ball.ground, stiffness=1.0, friction=0.1)
+    larger = ball.system.parameter_vector({"ball-ground.reach": 0.2})
+    assert np.count_nonzero(larger != ball.system.parameter_vector()) == 2  # of what pushes, and of what slides

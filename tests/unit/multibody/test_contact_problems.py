@@ -66,6 +66,7 @@ def test_snooker_balls_end_with_two_and_five_sevenths():
     assert accounts["white-cloth sliding"][-1] + accounts["red-cloth sliding"][-1] == pytest.approx(lost, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_a_stack_of_boxes_comes_to_rest_and_every_level_carries_what_is_above():
     run = stack_mechanism(count=2).simulate(t_end=1.0, h=5e-4)
     closed(run)

@@ -55,7 +55,7 @@ class Held:
 
     @property
     def placements(self) -> tuple[Placement, Placement]:
-        return _whole(self.spot.first), _whole(self.spot.second)
+        return self.spot.first.placement, self.spot.second.placement
 
     @property
     def coordinates(self) -> tuple[Any, ...]:
@@ -85,6 +85,7 @@ class Contact:
         self.law, self.damping, self.friction, self.expensive = law, damping, friction, expensive
         self._numbers: dict[str, Any] = law.parameters(name, first, second)
         self._owner: ContactElement | None = None
+        self._first: dict[str, SameAs] = {}  # where each number of losses stands
         self.spots = [self._held(spot) for spot in spots(name, first, second)]
 
     @property
@@ -93,37 +94,44 @@ class Contact:
             yield from held.elements
 
     def _held(self, spot: Spot) -> Held:
-        """The elements of one spot; the numbers of the law are those of the first, and change with them."""
+        """The elements of one spot. What is the same in several of them is a parameter of the first, and changes with
+        that: sizes within a spot, numbers of the law and of losses within the contact."""
         law, more, f = self.law, self._numbers, self.friction
         if self._owner is not None:
             more = {name: same_as(self._owner, name) for name in more}
         a, b = _end(spot.first, spot.turns_first), _end(spot.second, spot.turns_second)
         look = None if self._owner is not None else surroundings(self.first, self.second)
         pushing = self._element(
-            self.name, spot, more, a, b, potential=elastic(spot.geometry, law, a[0], b[0]), look=look
+            self.name, {**spot.sizes, **more}, spot, a, b, potential=elastic(spot.geometry, law, a[0], b[0]), look=look
         )
         self._owner = self._owner or pushing
-        found, tied = [pushing], {name: same_as(self._owner, name) for name in more}
+        values = {name: x.value if isinstance(x, SameAs) else x for name, x in more.items()}
+        tied = {name: same_as(pushing, name) for name in spot.sizes}
+        tied |= {name: same_as(self._owner, name) for name in more}
+        found = [pushing]
         if self.damping:
             found.append(self._loses("damping", spot, a, b, tied, damping=self.damping))
-        whole = [(_whole(part), part.coordinates) for part in (spot.first, spot.second)]
+        one, other = ((part.placement, part.coordinates) for part in (spot.first, spot.second))
         if f is not None and f.coefficient:
-            found.append(self._loses("sliding", spot, *whole, tied, friction=f.coefficient, smooth=f.smooth))
+            found.append(self._loses("sliding", spot, one, other, tied, friction=f.coefficient, smooth=f.smooth))
             if f.pivoting:
                 numbers = dict(friction=f.coefficient, pivoting=f.pivoting, smooth_rate=f.smooth_rate)
-                found.append(self._loses("pivoting", spot, *whole, tied, **numbers))
+                found.append(self._loses("pivoting", spot, one, other, tied, **numbers))
         if f is not None and f.rolling:
-            found.append(self._loses("rolling", spot, *whole, tied, rolling=f.rolling, smooth_rate=f.smooth_rate))
-        return Held(spot, {name: x.value if isinstance(x, SameAs) else x for name, x in tied.items()}, tuple(found))
+            found.append(self._loses("rolling", spot, one, other, tied, rolling=f.rolling, smooth_rate=f.smooth_rate))
+        return Held(spot, values, tuple(found))
 
     def _loses(self, word: str, spot: Spot, a: Any, b: Any, tied: Mapping[str, Any], **numbers: float) -> Any:
         loss = getattr(resisting, word)(spot.geometry, self.law, a[0], b[0])
-        return self._element(f"{self.name} {word}", spot, {**tied, **numbers}, a, b, dissipation=loss)
+        own: dict[str, Any] = {name: self._first.get(name, value) for name, value in numbers.items()}
+        element = self._element(f"{self.name} {word}", {**tied, **own}, spot, a, b, dissipation=loss)
+        self._first |= {name: same_as(element, name) for name in numbers if name not in self._first}
+        return element
 
-    def _element(self, name: str, spot: Spot, more: Mapping[str, Any], a: Any, b: Any, **functions: Any) -> Any:
+    def _element(self, name: str, given: Mapping[str, Any], spot: Spot, a: Any, b: Any, **functions: Any) -> Any:
         return ContactElement(
             [*a[1], *b[1]],
-            parameters={**spot.sizes, **more},
+            parameters=given,
             constants=spot.constants,
             name=name,
             expensive=self.expensive,
@@ -132,10 +140,6 @@ class Contact:
 
     def __repr__(self) -> str:
         return f"<contact {self.name}>"
-
-
-def _whole(part: Part) -> Placement:
-    return part.placement
 
 
 def _end(part: Part, turns: bool) -> tuple[Placement, tuple[Any, ...]]:

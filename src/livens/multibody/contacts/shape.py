@@ -56,6 +56,12 @@ class Shape:
         """Its smallest measure, to tell a deep overlap from one that pushes back."""
         raise NotImplementedError
 
+    @property
+    def reach(self) -> float:
+        """How far its farthest point is from its origin."""
+        sizes = {name: float(np.linalg.norm(value)) for name, value in self.sizes.items()}
+        return sum(sizes.values())
+
     def probes(self) -> list[tuple[np.ndarray, float]]:
         """Points of the body, from its centre, each with the radius of a sphere about it."""
         return []
@@ -83,6 +89,10 @@ class HalfSpace(Shape):
 
     @property
     def size(self) -> float:
+        return np.inf
+
+    @property
+    def reach(self) -> float:
         return np.inf
 
     def curvatures(self, other: Shape) -> Sequence[float]:
@@ -321,6 +331,10 @@ class Points(Shape):
             raise InputError(f"the points of a contact must be rows of {part.dimension} numbers, got {given.shape}")
         self.radius = not_negative("the radius of the points of a contact", radius)
         self.levers = [clean(part.lever(point)) for point in given]
+
+    @property
+    def reach(self) -> float:
+        return self.radius + max(float(np.linalg.norm(lever - self.lever)) for lever in self.levers)
 
     @property
     def size(self) -> float:
