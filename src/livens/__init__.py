@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from livens.models.system import System as System
     from livens.multibody import contacts as contacts
     from livens.multibody.builder import Multibody as Multibody
+    from livens.multibody.sections import Section as Section
     from livens.multibody.units import deg as deg
     from livens.multibody.units import mm as mm
     from livens.multibody.units import rpm as rpm
@@ -111,6 +112,7 @@ _HOMES = {
     "PortHamiltonian": "models.port_hamiltonian",
     "Problem": "models.problem",
     "Result": "results.result",
+    "Section": "multibody.sections",
     "StepControl": "run.control",
     "System": "models.system",
     "WriteError": "errors",

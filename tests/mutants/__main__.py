@@ -55,16 +55,15 @@ class Copy:
             else:
                 shutil.copy2(there, folder / name)
 
-    def passes(self, tests: tuple[str, ...], loops: str) -> tuple[bool | None, str]:
-        """Whether the tests pass, and what was said last; compiled loops are kept in a folder `loops` of the copy.
+    def passes(self, tests: tuple[str, ...]) -> tuple[bool | None, str]:
+        """Whether the tests pass, and what was said last.
 
-        Kernels are kept by their content, so that wrong ones are found by nobody else.
+        Compiled code is kept by its content, so that wrong code is found by nobody else.
         """
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.folder / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "NUMBA_CACHE_DIR": str(self.folder / loops),
         }
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly"]
         command += [f"tests/{test}" for test in tests]
@@ -79,19 +78,15 @@ class Copy:
             raise RuntimeError(f"pytest could not be used: {done.stdout[-1000:]}{done.stderr[-1000:]}")
         return done.returncode == 0, (lines or [f"exit code {done.returncode}"])[0][:140]
 
-    def catches(self, change: Change, number: int) -> tuple[str, str]:
+    def catches(self, change: Change) -> tuple[str, str]:
         """Whether a change is "caught" or has "survived", or was "not decided", and by what."""
         path = self.folder / PACKAGE / change.path
         right = path.read_text()
-        # loops that are compiled from a wrong source must not be found again, nor right ones by a wrong source
-        loops = f"loops-{number}" if change.path.startswith("engine/") else "loops"
         path.write_text(change.source)
         try:
-            passed, said = self.passes(proof_of(change.path), loops)
+            passed, said = self.passes(proof_of(change.path))
         finally:
             path.write_text(right)
-            if loops != "loops":
-                shutil.rmtree(self.folder / loops, ignore_errors=True)
         return {True: "survived", False: "caught", None: "not decided"}[passed], said
 
 
@@ -112,7 +107,7 @@ class Baseline:
             lock = self._locks[tests]
         with lock:
             if tests not in self._known:
-                passed, said = copy.passes(tests, "loops")
+                passed, said = copy.passes(tests)
                 self._known[tests] = "" if passed else said
             return self._known[tests]
 
@@ -143,8 +138,8 @@ def main() -> int:
         print("\n".join(change.name for change in changes))
         return 0
     begun, reasons = time.monotonic(), known_survivors()
-    todo: queue.SimpleQueue[tuple[int, Change]] = queue.SimpleQueue()
-    for job in enumerate(changes):
+    todo: queue.SimpleQueue[Change] = queue.SimpleQueue()
+    for job in changes:
         todo.put(job)
     found: Counter[str] = Counter()
     survived: list[Change] = []
@@ -155,7 +150,7 @@ def main() -> int:
         copy = Copy(folder)
         while True:
             try:
-                number, change = todo.get_nowait()
+                change = todo.get_nowait()
             except queue.Empty:
                 return
             tests = proof_of(change.path)
@@ -165,7 +160,7 @@ def main() -> int:
                     found["not decided"] += 1
                 continue
             started = time.monotonic()
-            verdict, said = copy.catches(change, number)
+            verdict, said = copy.catches(change)
             with telling:
                 found[verdict] += 1
                 if verdict == "survived":

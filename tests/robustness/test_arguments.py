@@ -44,6 +44,34 @@ def oscillator():
     return lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2)
 
 
+def of_contacts():
+    mb, c = lv.Multibody(), lv.contacts
+    ball = mb.sphere("ball", at=[0, 0, 1], radius=0.1, mass=1.0)
+    point = [0.0, 0.0, 1.0]
+    given = {
+        c.HalfSpace: dict(part=mb.ground, at=point, normal="z"),
+        c.Sphere: dict(part=ball, radius=0.1, at=point),
+        c.Pocket: dict(part=ball, radius=0.1, at=point),
+        c.Box: dict(part=ball, size=[1, 1, 1], at=point, rotation=np.eye(3), rounding=0.1),
+        c.Capsule: dict(part=ball, a=[0, 0, 0], b=point, radius=0.1),
+        c.Cylinder: dict(part=ball, radius=0.1, length=1.0, at=point, axis="x"),
+        c.Tube: dict(part=ball, radius=0.1, at=point, axis="x"),
+        c.Torus: dict(part=ball, ring=1.0, tube=0.1, at=point, axis="x"),
+        c.Ellipsoid: dict(part=ball, half=[1, 2, 3], at=point, rotation=np.eye(3)),
+        c.Points: dict(part=ball, points=[point, point], radius=0.1),
+        c.Friction: dict(coefficient=0.1),
+        c.Material: {},
+        c.Linear: dict(stiffness=1.0),
+        c.Hertz: dict(stiffness=1.0),
+        c.Own: dict(energy=lambda depth: depth**2),
+        c.hertz_stiffness: dict(first=[1, 1], second=[0, 0]),
+    }
+    found = {f"contacts.{function.__name__}": (function, good) for function, good in given.items()}
+    touch = lambda **given: lv.Multibody.contact(mb, **{"name": f"contact {len(mb._contacts)}", **given})  # noqa: E731
+    touch.__signature__ = inspect.signature(mb.contact)
+    return found | {"contact": (touch, dict(first=ball, second=mb.ground, stiffness=1.0))}
+
+
 def functions():
     model, inertia = oscillator(), lv.bodies.Inertia(1.0, [1, 1, 1])
     prepared, run = lv.prepare(model, h=0.1), lv.simulate(model, [1.0], [0.0], h=0.1, t_end=0.3)
@@ -100,12 +128,13 @@ def functions():
             | dict(q0=[1.0], v0=[0.0], t_end=0.3),
         ),
         "ensemble": (lv.ensemble, dict(model=model, q0=[[1.0], [2.0]], v0=[0.0], h=0.1, t_end=0.3)),
+        **of_contacts(),
         "compare": (lv.study.compare, dict(problem=PENDULUM, schemes="livens-em", h=0.01, t_end=0.02)),
     }
 
 
 #: Arguments that are truth values, which anything has in Python.
-TRUTHS = {"progress", "force", "terminal", "increments", "equivariant", "find", "fixed_period"}
+TRUTHS = {"progress", "force", "terminal", "increments", "equivariant", "find", "fixed_period", "expensive"}
 NAMES = list(functions())
 
 
@@ -157,7 +186,7 @@ def test_steps_below_the_last_digit_and_more_rows_than_memory():
 
 # -- all of them, by their signatures ---------------------------------------------------------------------------------
 #: Public modules whose functions are tried; those of `math` and `rotations` are formulas, and take what Python takes.
-MODULES = "bodies shapes scaling symmetry tableaus schemes problems scenario port_hamiltonian study".split()
+MODULES = "bodies contacts shapes scaling symmetry tableaus schemes problems scenario port_hamiltonian study".split()
 #: Not called by users, or only with what others made.
 NOT_TRIED = {"Result", "scenario.Scenario", "study.sweep"}
 

@@ -113,7 +113,6 @@ MOMENTS = [
     "livens.cli.run",
     "livens.errors",
     "casadi",
-    "numba",
     "llvmlite",
     "livens.run.plan",
 ]

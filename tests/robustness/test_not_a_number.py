@@ -85,18 +85,18 @@ def test_in_a_file(tmp_path):
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_the_largest_residual_is_none_if_one_is_none(size):
     ones = np.ones(size)
-    assert scaled(np.arange(size, dtype=float), ones) == size - 1
+    assert scaled(np.arange(size, dtype=float), ones, size) == size - 1
     for place in range(size):
         for value in (np.nan, -np.nan):
             r = np.arange(size, dtype=float)
             r[place] = value
-            assert math.isnan(scaled(r, ones))
+            assert math.isnan(scaled(r, ones, size))
         r = np.arange(size, dtype=float)
         r[place] = -np.inf
-        assert scaled(r, ones) == np.inf
+        assert scaled(r, ones, size) == np.inf
         scale = ones.copy()
         scale[place] = np.nan
-        assert math.isnan(scaled(np.arange(size, dtype=float), scale))
+        assert math.isnan(scaled(np.arange(size, dtype=float), scale, size))
 
 
 @pytest.mark.parametrize("row", [0, 1, 2])

@@ -211,10 +211,13 @@ WRONG = [
     (changed("kinetic", "kinetik").replace("h: 1", "hh: 1"), ["'kinetic' is missing", "'kinetik'", "'h' is", "'hh'"]),
     (
         changed("system:", "sytem:"),
-        ["needs one of the fields 'problem', 'system' and 'bodies'; did you mean 'system'?"],
+        ["needs one of the fields 'problem', 'system', 'robot' and 'bodies'; did you mean 'system'?"],
     ),
-    ("h: 1\n", ["a.yaml, line 1: a scenario needs one of the fields 'problem', 'system' and 'bodies'"]),
-    (PENDULUM + "problem: simple-pendulum\n", ["one of the fields 'problem', 'system' and 'bodies', not several"]),
+    ("h: 1\n", ["a.yaml, line 1: a scenario needs one of the fields 'problem', 'system', 'robot' and 'bodies'"]),
+    (
+        PENDULUM + "problem: simple-pendulum\n",
+        ["one of the fields 'problem', 'system', 'robot', 'bodies', not several"],
+    ),
     (changed("h: 1e-3", "h: 1e-3\nh: 2e-3"), ["a.yaml, line 10: 'h' is given twice, first on line 9"]),
     (changed("g: 9.81", "m: 9.81"), ["a.yaml, line 3: 'm' is given twice, first on line 3"]),
     # types

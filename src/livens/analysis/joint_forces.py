@@ -13,7 +13,7 @@ from livens.analysis.named import at_nodes
 from livens.engine import loop
 from livens.engine.kernels import simple_kernel
 from livens.engine.steps import step_constants
-from livens.models.scene import Scene, points
+from livens.models.scene import Pose, Scene, points
 from livens.models.system import System
 from livens.results.result import Result
 
@@ -35,12 +35,13 @@ class JointForce:
     force: np.ndarray
 
 
-def joint_forces(result: Result, scene: Scene | None = None) -> list[JointForce]:
+def joint_forces(result: Result, scene: Scene | None = None, pose: Pose | None = None) -> list[JointForce]:
     """All forces by which constraints act on points and bodies.
 
     An element with constraints acts on coordinates ``x y`` (and ``z``) with ``-G(q).T lam``. Between two bodies that is
     the force on the second one. Constraints that only hold a body's own frame together act on no point, and are left
-    out. The point is where the scene has a shape of the element's name, or else follows from the lever arms within G.
+    out. The point is where the scene has a shape of the element's name, or else follows from the lever arms within G;
+    a `pose` of the scene in all rows need not be computed again.
 
     >>> import livens as lv
     >>> (rod,) = joint_forces(lv.simulate(lv.problems.load("simple-pendulum"), t_end=1.0))
@@ -52,7 +53,7 @@ def joint_forces(result: Result, scene: Scene | None = None) -> list[JointForce]
         return []
     system: System = result.system
     scene = result.scene if scene is None else scene
-    pose = scene.at(result.q, result.t)
+    pose = scene.at(result.q, result.t) if pose is None else pose
     places = {shape.name: shape for shape in reversed(scene.shapes) if shape.kind in _MARKS}
     lam = at_nodes(result, np.asarray(result.multipliers).T)
     every, t = result.parameter_vector, np.ascontiguousarray(result.t, dtype=float)

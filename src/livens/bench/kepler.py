@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -12,7 +14,6 @@ from livens.bench.case import Say
 from livens.bench.ours import Best
 from livens.bench.report import Goal, Line, Report
 from livens.engine.compiled import compiled_step
-from livens.engine.jit import jit
 from livens.engine.loop import Policy
 from livens.engine.step_size import flow
 from livens.engine.steps import Carry
@@ -21,7 +22,6 @@ from livens.problems import load
 _STEPS, _STEP, _REPEATS = 4096, 1e-3, 200
 
 
-@jit
 def plain_loop(q: np.ndarray, p: np.ndarray, h: float, steps: int, out: np.ndarray) -> None:
     """The same scheme as one writes it by hand, every step stored."""
     x, y, u, v = q[0], q[1], p[0], p[1]
@@ -40,6 +40,16 @@ def plain_loop(q: np.ndarray, p: np.ndarray, h: float, steps: int, out: np.ndarr
         out[i, 0], out[i, 1], out[i, 2], out[i, 3] = x, y, u, v
 
 
+def by_numba(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """A function compiled by Numba, if that is installed."""
+    try:
+        import numba
+    except ImportError:
+        return None
+    made: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy")(function)
+    return made
+
+
 class Kepler:
     """Our loop alone, without what is stored and watched beside the states; both loops in turn."""
 
@@ -55,13 +65,15 @@ class Kepler:
         self._carry, self._stepper = Carry.start(0.0, z, np.zeros(0)), compiled.stepper("fused", k)
         self._out, self._end = np.empty((_STEPS, 4)), z
         self._ours, self._plain, self._scipy = Best(), Best(), Best()
+        self._numba = by_numba(plain_loop)
 
     def play(self, first: bool, say: Say) -> None:
         for repeat in range(_REPEATS):
-            ours, plain = self._our_loop(), self._plain_loop()
+            ours, plain = self._our_loop(), self._plain_loop() if self._numba else None
             if repeat:  # the first brings code and data into the caches
                 self._ours.add(ours)
-                self._plain.add(plain)
+                if plain is not None:
+                    self._plain.add(plain)
         self._scipy.add(self._dop853())
 
     def _our_loop(self) -> float:
@@ -72,7 +84,7 @@ class Kepler:
 
     def _plain_loop(self) -> float:
         begun = time.perf_counter()
-        plain_loop(self._start["q"], self._start["p"], _STEP, _STEPS, self._out)
+        (self._numba or plain_loop)(self._start["q"], self._start["p"], _STEP, _STEPS, self._out)
         return (time.perf_counter() - begun) / _STEPS * 1e6
 
     def _dop853(self) -> float:
@@ -90,6 +102,8 @@ class Kepler:
     def tell(self, report: Report) -> None:
         ours = self._ours.value
         report.lines.append(Line(self.name, ours, goal=Goal("<", 0.05)))
-        plain = self._plain.value
+        plain = self._plain.value if self._numba else None
+        if plain is None:
+            report.skipped["a Numba loop"] = "Numba is not installed"
         report.lines.append(Line(self.name, ours, goal=Goal(">=", 1), peer="a Numba loop", theirs=plain))
         report.lines.append(Line(self.name, ours, peer="SciPy DOP853", theirs=self._scipy.value))

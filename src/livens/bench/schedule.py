@@ -25,6 +25,7 @@ from livens.bench.report import Report
 from livens.bench.scaling import Scaling
 from livens.bench.series import Series
 from livens.bench.startup import FirstStep, Help
+from livens.bench.stiff import StiffEquations
 from livens.bench.variants import Variants
 from livens.bench.work_precision import WorkPrecision
 from livens.errors import InputError
@@ -35,7 +36,7 @@ def run(rounds: int, say: Say) -> Report:
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
-    cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Series()]
+    cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Series(), StiffEquations()]
     cases += [Steps(), DrawnToFirstStep(), IFToMM(), BallBearing()]
     with one_core():
         for number in range(1, rounds + 1):

@@ -9,6 +9,8 @@ import typer
 
 #: How ``livens run`` knows a scenario file from the name of a problem.
 SUFFIXES = (".yaml", ".yml")
+#: What can be run beside scenarios: files of robots.
+ROBOTS = (".urdf", ".xml", ".mjcf")
 
 
 def add_to(app: typer.Typer) -> None:

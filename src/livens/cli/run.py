@@ -28,7 +28,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def run(
-    problem: Annotated[str, typer.Argument(help="A problem, a scenario FILE.yaml, or with --resume a result file.")],
+    problem: Annotated[
+        str,
+        typer.Argument(help="A problem, a scenario FILE.yaml, a robot (urdf, xml), or with --resume a result file."),
+    ],
     scheme: Annotated[str | None, typer.Option(help="Name of a scheme (livens list schemes).")] = None,
     h: Annotated[float | None, typer.Option("--h", help="Step size.")] = None,
     t_end: Annotated[float | None, typer.Option(help="End of the run.")] = None,
@@ -130,8 +133,11 @@ def run(
 def what_to_run(name: str, changes: dict[str, Any], given: Collection[str] = ()) -> tuple[Problem, dict[str, Any]]:
     """A problem by its name, or that of a scenario file with what the file says about the run."""
     import livens as lv
-    from livens.cli.init import SUFFIXES
+    from livens.cli.init import ROBOTS, SUFFIXES
 
+    if name.lower().endswith(ROBOTS):
+        robot = lv.scenario.load(name)
+        return robot.problem().with_parameters(changes), {}
     if not name.lower().endswith(SUFFIXES):
         return lv.problems.with_parameters(name, changes), {}
     scenario = lv.scenario.load(name).changed(changes)

@@ -17,7 +17,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def view(
-    what: Annotated[list[str], typer.Argument(help="Result files, or names of ready problems, which are then run.")],
+    what: Annotated[
+        list[str],
+        typer.Argument(help="Result files; or ready problems, scenarios and robots (urdf, xml), which are then run."),
+    ],
     out: Annotated[
         Path | None, typer.Option(help="Write the film there (html, png, gif, mp4, glb) instead of opening a browser.")
     ] = None,
@@ -39,7 +42,11 @@ def view(
 def _run(name: str) -> Result:
     """A file, or else a problem: whatever looks like a file is meant as one."""
     import livens as lv
+    from livens.cli.init import ROBOTS, SUFFIXES
 
+    if Path(name).suffix.lower() in (*SUFFIXES, *ROBOTS):
+        scenario = lv.scenario.load(name)
+        return lv.simulate(scenario.problem(), **scenario.settings_besides(("out",)))
     if Path(name).exists() or Path(name).suffix:
         return lv.load(name)
     return lv.simulate(lv.problems.load(name))

@@ -15,7 +15,7 @@ from livens.engine.compiled import CompiledStep
 from livens.engine.correction import first_kernel, further_kernel
 from livens.engine.factors import Order
 from livens.engine.kernels import end_kernel, floor_kernel, guess_kernel
-from livens.engine.lanes import Histograms, Kept, LaneKernels, Lanes, Times
+from livens.engine.lanes import COUNT, DONE, TOLD, Histograms, Kept, LaneKernels, Lanes, Members, Times
 from livens.engine.loop import Policy
 from livens.engine.native import Code
 from livens.engine.newton import PAST
@@ -120,7 +120,8 @@ class Batch:
             codes = {"end": end_kernel(e, width)}
         codes |= {"watch": watch_kernel(watched, width), "begin": first_watch_kernel(watched, width)}
         self._codes = codes  # the addresses are good as long as these live
-        self._kernels = LaneKernels(*(codes[name].address if name in codes else 0 for name in LaneKernels._fields))
+        names = [one.name for one in dataclasses.fields(LaneKernels)]
+        self._kernels = LaneKernels(*(codes[name].address if name in codes else 0 for name in names))
 
     def run(
         self,
@@ -136,21 +137,28 @@ class Batch:
         `told` is called with how many members are done, from time to time.
         """
         members, at = len(z), self.watched.places
+        most = 2 + max((one.count for one in bins), default=-2)
         kept = Kept(
+            column_count=len(schedule.columns),
+            columns=np.ascontiguousarray(schedule.columns, dtype=np.int64),
+            rows=schedule.rows,
             states=np.full((members, schedule.rows, len(schedule.columns)), np.nan),
             corrections=np.zeros(members, dtype=np.int64),
             steps=np.zeros(members, dtype=np.int64),
             seen=np.zeros((members, at.rows)),
             histograms=Histograms(
+                size=len(bins),
                 columns=np.array([at.now + one.column for one in bins], dtype=np.int64),
                 low=np.array([one.low for one in bins], dtype=float),
                 scale=np.array([one.count / (one.high - one.low) for one in bins], dtype=float),
                 bins=np.array([one.count for one in bins], dtype=np.int64),
-                counts=np.zeros((members, len(bins), 2 + max((one.count for one in bins), default=-2)), dtype=np.int64),
+                most=most,
+                counts=np.zeros((members, len(bins), most), dtype=np.int64),
             ),
         )
         kept.seen[:, at.lowest : at.highest], kept.seen[:, at.highest : at.now] = np.inf, -np.inf
-        job = _Job(np.ascontiguousarray(z), np.ascontiguousarray(k), schedule, kept)
+        z, k = np.ascontiguousarray(z, dtype=float), np.ascontiguousarray(k, dtype=float)
+        job = _Job(Members(members, z, k.shape[1], k), schedule, kept)
         groups = -(-members // self.width)
         # few calls, and none so long that nobody hears of it
         size = max(1, min(-(-groups // threads), _GROUP_STEPS // max(1, schedule.steps)))
@@ -194,8 +202,7 @@ class Batch:
 class _Job:
     """What all workers of a run share."""
 
-    z: np.ndarray
-    k: np.ndarray
+    given: Members
     schedule: Schedule
     kept: Kept
     reasons: dict[int, str] = field(default_factory=dict)
@@ -208,43 +215,37 @@ class _Worker:
 
     def __init__(self, batch: Batch, job: _Job) -> None:
         self._batch, self._job, self._times = batch, job, job.schedule.compiled
-        width, n, nz = batch.width, batch.compiled.flat.size, job.z.shape[1]
-        #: Which member a lane belongs to; -1 if its numbers count for nobody.
-        self._members = np.full(width, -1)
+        width, n, nz = batch.width, batch.compiled.flat.size, job.given.z.shape[1]
         chunk = max(1, min(max(job.schedule.steps, 1), _CHUNK_BYTES // (8 * width * (n + nz))))
+        work_rows, seen_rows = places(n).rows, batch.watched.places.rows
         self._w = Lanes(
-            c=_aligned(2 + job.k.shape[1], width),
+            width=width,
+            states=nz,
+            unknowns=n,
+            chunk=chunk,
+            c=_aligned(2 + job.given.parameters, width),
             Z=_aligned(chunk + 1, nz, width),
             X=_aligned(chunk + PAST, n, width),
-            work=_aligned(places(n).rows, width),
+            work=_aligned(work_rows, width),
+            work_rows=work_rows,
             counts=np.zeros(width, dtype=np.int64),
-            dead=np.zeros(width, dtype=np.bool_),
-            died=np.full(width, -1),
+            dead=np.zeros(width, dtype=np.int64),
+            died=np.full(width, -1, dtype=np.int64),
+            until=np.zeros(width, dtype=np.int64),
+            members=np.full(width, -1, dtype=np.int64),
+            seen=_aligned(seen_rows, width),
+            unseen=unseen(batch.watched, width, _aligned(seen_rows, width)),
+            seen_rows=seen_rows,
+            told=np.zeros(TOLD, dtype=np.int64),
         )
-        m = batch.watched
-        self._unseen = unseen(m, width, _aligned(m.places.rows, width))
-        self._seen = _aligned(m.places.rows, width)
 
     def run(self, first: int, last: int) -> None:
         """The groups from number `first` to before `last`."""
-        job = self._job
+        job, w = self._job, self._w
         while first < last:
-            first, part, done, count = lanes.run_groups(
-                self._batch._kernels,
-                self._w,
-                job.z,
-                job.k,
-                first,
-                last,
-                self._members,
-                self._times,
-                job.schedule.columns,
-                job.kept,
-                self._seen,
-                self._unseen,
-            )
+            first = lanes.run_groups(self._batch._kernels, w, job.given, first, last, self._times, job.kept)
             if first < last:
-                self._go_on(part, done, count)
+                self._go_on(*map(int, w.told))
                 first += 1
 
     def _go_on(self, part: int, done: int, count: int) -> None:
@@ -257,7 +258,7 @@ class _Worker:
             # one row of its own at the end: its number is 1, and no other row is kept
             t = schedule.t0 + schedule.steps * schedule.h
             self._take(1, schedule.rest, t, schedule.steps, schedule.rows, done, count)
-        lanes.finish(self._w, self._members, self._times, schedule.columns, self._job.kept, self._seen)
+        lanes.finish(self._w, self._times, self._job.kept)
 
     def _take(
         self, steps: int, h: float, origin: float, before: int, every: int, done: int = 0, count: int = 0
@@ -266,15 +267,14 @@ class _Worker:
 
         `before` is how many there were of another size.
         """
-        batch, w, kept, columns = self._batch, self._w, self._job.kept, self._job.schedule.columns
-        while np.any(self._members >= 0):
+        batch, w, kept, members = self._batch, self._w, self._job.kept, self._w.members
+        while np.any(members >= 0):
             if not count:
-                done, count = lanes.advance_far(
-                    batch._kernels, w, done, steps, every, h, origin, self._members, columns, kept, self._seen
-                )
-            if not count:
-                return
-            until = np.full(batch.width, count)
+                if lanes.advance_far(batch._kernels, w, kept, done, steps, every, h, origin):
+                    return
+                done, count = int(w.told[DONE]), int(w.told[COUNT])
+            until = w.until
+            until[:] = count
             for lane in np.flatnonzero(w.dead):
                 until[lane] = self._alone(int(lane), done, count, h, origin)
             for lane in np.flatnonzero(until == count):
@@ -285,22 +285,20 @@ class _Worker:
                     name = batch.compiled.layout.name_of(entry)
                     t = origin + (done + until[lane]) * h
                     self._fail(int(lane), f"the step from t = {t:.9g} failed: {name} is not finite any more")
-            w.dead[:], w.died[:] = False, -1
+            w.dead[:], w.died[:] = 0, -1
             self._replace(until, count)
-            lanes.hand_on(
-                batch._kernels, w, done, count, every, h, origin, until, self._members, columns, kept, self._seen
-            )
+            lanes.hand_on(batch._kernels, w, kept, done, count, every, h, origin)
             for lane in np.flatnonzero(until < count):
-                if self._members[lane] >= 0:
-                    lanes.note(w, int(lane), before + done + int(until[lane]), self._members, kept, self._seen)
-                    self._members[lane] = -1
+                if members[lane] >= 0:
+                    lanes.note(w, int(lane), before + done + int(until[lane]), kept)
+                    members[lane] = -1
             done, count = done + count, 0
 
     def _alone(self, lane: int, done: int, count: int, h: float, origin: float) -> int:
         """Take one trajectory by itself to the end of the chunk; how far it got."""
         w, compiled, n = self._w, self._batch.compiled, self._batch.compiled.flat.size
         at = int(w.died[lane])
-        if self._members[lane] < 0:
+        if w.members[lane] < 0:
             return 0
         carry = Carry(
             origin + (done + at) * h,
@@ -326,7 +324,7 @@ class _Worker:
         return taken
 
     def _fail(self, lane: int, reason: str) -> None:
-        member = int(self._members[lane])
+        member = int(self._w.members[lane])
         if member >= 0:
             with self._job.lock:
                 self._job.reasons[member] = reason

@@ -24,7 +24,7 @@ from livens.engine.kernels import (
     residual_kernel,
 )
 from livens.engine.native import Code
-from livens.engine.newton import Kernels, Workspace
+from livens.engine.newton import Kernels, Workspace, kernel_names
 from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.predictor import predictor_kernel
 from livens.engine.reference import ReferenceStepper
@@ -178,7 +178,7 @@ class CompiledStep:
             if order is not None and order not in self._newton:
                 self._newton[order] = newton_kernel(e, order), first_kernel(e, order)
             newton, first = (code.address for code in self._newton[order]) if order is not None else (0, 0)
-            others = {name: self._address(name) for name in Kernels._fields if name not in ("newton", "first")}
+            others = {name: self._address(name) for name in kernel_names() if name not in ("newton", "first")}
             found = self._addresses[order] = Kernels(newton=newton, first=first, **others)
         return found
 

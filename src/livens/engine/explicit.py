@@ -25,9 +25,6 @@ class ExplicitStepper:
         self._compiled, self._kernels = compiled, compiled.kernels(None)
         self._buffers = Buffers(k, compiled.flat.kind_sizes, spare=compiled.spare)
 
-    def compile(self, carry: Carry) -> None:
-        loop.compile(self._kernels, NO_CONTROL, self._buffers.filled(carry, 1))
-
     def release(self) -> None:
         self._buffers.release()
 

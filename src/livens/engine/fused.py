@@ -67,9 +67,6 @@ class FusedStepper:
     def restore(self, stored: dict[str, Any]) -> None:
         self.order = tuple(map(int, stored["row_order"])), tuple(map(int, stored["column_order"]))
 
-    def compile(self, carry: Carry) -> None:
-        loop.compile(self._kernels, self._control, self._buffers.filled(carry, 1))
-
     def release(self) -> None:
         self._buffers.release()
 

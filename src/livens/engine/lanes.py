@@ -1,31 +1,32 @@
 """The loop over time for many trajectories at once, compiled once per machine: each has a lane of its own.
 
-Entry i of a vector is one number per lane, so arrays have the lane as their last axis. Lanes share the instructions and
-nothing else: what one of them does, or fails to do, changes no bit of another.
+Entry i of a vector is a row of one number per lane, and arrays are such rows, one behind the other. Lanes share the
+instructions and nothing else: what one of them does, or fails to do, changes no bit of another.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 
+from livens.engine.floor import at_the_floor
 from livens.engine.loop import REFRESH
-from livens.engine.newton import (
-    MOST_ITERATIONS,
-    PAST,
-    SUSPICIOUS,
-    at_the_floor,
-    call,
-)
+from livens.engine.lowering.function import lowered, together
+from livens.engine.lowering.kinds import Doubles, Integers, Record
+from livens.engine.lowering.words import call
+from livens.engine.newton import MOST_ITERATIONS, PAST, SUSPICIOUS
 
 #: A lane leaves for another pivot order after this many corrections. A few more of them, which converge slowly, take
 #: far less time than to find such an order.
 PATIENCE = 10
+#: Where a call says in which of its two parts a group is, how many steps are done before the chunk at hand, and the
+#: size of that chunk. The second part is the last, shorter step.
+PART, DONE, COUNT, TOLD = range(4)
 
 
-class LaneKernels(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class LaneKernels(Record):
     """Addresses of the native functions of one step, for all lanes; 0 for those a scheme has not."""
 
     first: int
@@ -38,39 +39,69 @@ class LaneKernels(NamedTuple):
     watch: int  # and at every state
 
 
-class Lanes(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Lanes(Record):
     """The arrays of a chunk of steps, as `livens.engine.newton.Workspace` has them for one trajectory."""
 
-    c: np.ndarray
-    Z: np.ndarray
-    X: np.ndarray
-    work: np.ndarray
-    counts: np.ndarray  # corrections of each lane
-    dead: np.ndarray  # lanes that wait for somebody to look after them
-    died: np.ndarray  # and the step they could not take
+    width: int
+    states: int  # entries of a state
+    unknowns: int
+    chunk: int  # steps
+    c: Doubles
+    Z: Doubles
+    X: Doubles
+    work: Doubles
+    work_rows: int
+    counts: Integers  # corrections of each lane
+    dead: Integers  # lanes that wait for somebody to look after them
+    died: Integers  # and the step they could not take
+    until: Integers  # the last state of the chunk that a lane got to
+    members: Integers  # which member a lane belongs to; -1 if its numbers count for nobody
+    seen: Doubles  # rows of what was seen, see `livens.engine.watch.SeenPlaces`
+    unseen: Doubles  # the same before the first state
+    seen_rows: int
+    told: Integers
 
 
-class Histograms(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Members(Record):
+    """States and parameters that all members begin with; the member is the first axis."""
+
+    count: int
+    z: Doubles
+    parameters: int
+    k: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Histograms(Record):
     """How often the values of reduced columns fall between equally spaced edges; both ends count what lies beyond."""
 
-    columns: np.ndarray  # which rows of what is seen
-    low: np.ndarray
-    scale: np.ndarray  # one over the width of a bin
-    bins: np.ndarray
-    counts: np.ndarray  # (member, histogram, bin)
+    size: int  # how many there are
+    columns: Integers  # which rows of what is seen
+    low: Doubles
+    scale: Doubles  # one over the width of a bin
+    bins: Integers
+    most: int  # counts that each has room for
+    counts: Integers  # (member, histogram, bin)
 
 
-class Kept(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Kept(Record):
     """What is left of all members; the member is the first axis of every array."""
 
-    states: np.ndarray
-    corrections: np.ndarray
-    steps: np.ndarray
-    seen: np.ndarray  # rows of what was seen, see `livens.engine.watch.SeenPlaces`
+    column_count: int
+    columns: Integers  # the entries of the state that are kept
+    rows: int
+    states: Doubles
+    corrections: Integers
+    steps: Integers
+    seen: Doubles
     histograms: Histograms
 
 
-class Times(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Times(Record):
     """Which steps are taken, and which rows are kept."""
 
     h: float
@@ -81,25 +112,26 @@ class Times(NamedTuple):
     rows: int
 
 
-@nb.njit(cache=True, nogil=True)
-def _more_corrections(kernels: LaneKernels, w: Lanes, s: int, z: int, out: int) -> None:
+# -- steps ------------------------------------------------------------------------------------------------------------
+@lowered
+def _more_corrections(kernels: LaneKernels, w: Lanes, x: Doubles, z: Doubles, out: Doubles) -> None:
     """Correct the lanes again that one correction was not enough for."""
-    n, width = w.X.shape[1], w.X.shape[2]
-    work, x, pc, pw = w.work, w.X[s + PAST], w.c.ctypes.data, w.work.ctypes.data
-    px, lane = x.ctypes.data, 8 * width
-    active, first, worst, growth = work[n], work[n + 1], work[n + 2], work[n + 3]
-    dx, scratch = pw + lane * (n + 4), pw + lane * (2 * n + 5)
-    last, before, stalls = work[3 * n + 5], work[3 * n + 6], work[3 * n + 7]
+    n, width, work, dead = w.unknowns, w.width, w.work, w.dead
+    active, first = work + n * width, work + (n + 1) * width
+    worst, growth = work + (n + 2) * width, work + (n + 3) * width
+    dx, scratch = work + (n + 4) * width, work + (2 * n + 5) * width
+    last = work + (3 * n + 5) * width
+    before, stalls = last + width, last + 2 * width
     for i in range(width):
         last[i], before[i], stalls[i] = np.inf, 0.0, 0.0
-        active[i] = 0.0 if w.dead[i] or worst[i] <= 1.0 else 1.0
+        active[i] = 0.0 if dead[i] or worst[i] <= 1.0 else 1.0
     for iteration in range(2, MOST_ITERATIONS + 1):
         left = False
         for i in range(width):
             left = left or active[i] != 0.0
         if not left:
             break
-        call(kernels.further, px, z, pc, pw, out)
+        call(kernels.further, x, z, w.c, work, out)
         refreshed = False
         for i in range(width):
             if active[i] == 0.0:
@@ -110,268 +142,239 @@ def _more_corrections(kernels: LaneKernels, w: Lanes, s: int, z: int, out: int) 
             if worst[i] <= 1.0 and (stalls[i] > 0.0 or at_the_floor(worst[i], last[i], before[i], iteration)):
                 active[i] = 0.0
             elif not worst[i] < np.inf:
-                active[i], w.dead[i] = 0.0, True
+                active[i], dead[i] = 0.0, 1
             elif worst[i] > 0.5 * last[i]:  # no gain: the next correction is measured with new bounds
                 stalls[i] += 1.0
                 if not refreshed:
-                    call(kernels.floor, px, z, pc, dx, scratch)
+                    call(kernels.floor, x, z, w.c, dx, scratch)
                     refreshed = True
                 for j in range(n):
-                    work[j, i] = work[2 * n + 5 + j, i]
+                    work[j * width + i] = scratch[j * width + i]
                 if stalls[i] > 2.0:
-                    active[i], w.dead[i] = 0.0, True
+                    active[i], dead[i] = 0.0, 1
             elif growth[i] > SUSPICIOUS and iteration >= PATIENCE:
-                active[i], w.dead[i] = 0.0, True
+                active[i], dead[i] = 0.0, 1
             before[i], last[i] = last[i], worst[i]
     for i in range(width):
         if active[i] != 0.0:
-            w.dead[i] = True
+            dead[i] = 1
 
 
-@nb.njit(cache=True, nogil=True)
+@lowered
 def advance(kernels: LaneKernels, w: Lanes, steps: int, number: int, h: float, origin: float) -> None:
     """Take steps; a lane that cannot take one is `dead` from there on and says which one it was in `died`."""
-    n, width = w.X.shape[1], w.X.shape[2]
-    c, work, X, dead, died, counts = w.c, w.work, w.X, w.dead, w.died, w.counts
-    pc, pw, lane = c.ctypes.data, work.ctypes.data, 8 * width
-    zrow, xrow = lane * w.Z.shape[1], lane * n
-    trusted, verdict, scratch = work[2 * n + 4], work[n + 2], 2 * n + 5
+    n, width, c, work, dead = w.unknowns, w.width, w.c, w.work, w.dead
+    verdict, dx = work + (n + 2) * width, work + (n + 4) * width
+    trusted, scratch = work + (2 * n + 4) * width, work + (2 * n + 5) * width
     for i in range(width):
-        c[0, i] = h
+        c[i] = h
+        w.counts[i] += steps if n > 0 else 0
     for s in range(steps):
         t = origin + (number + s) * h
         for i in range(width):
-            c[1, i] = t
-        z = w.Z.ctypes.data + s * zrow
-        if not n:
-            call(kernels.end, z, z, pc, pw, z + zrow)
+            c[width + i] = t
+        z, out = w.Z + s * w.states * width, w.Z + (s + 1) * w.states * width
+        if n == 0:
+            call(kernels.end, z, z, c, work, out)
             continue
-        past = X.ctypes.data + s * xrow
-        px = past + PAST * xrow
-        call(kernels.predict, past, z, pc, pw, pw + lane * (2 * n + 4))
-        rough = False
+        past, x = w.X + s * n * width, w.X + (s + PAST) * n * width
+        call(kernels.predict, past, z, c, work, trusted)
+        rough = 0
         for i in range(width):
-            rough = rough or trusted[i] == 0.0
-            counts[i] += 1
-        if rough:
+            rough += trusted[i] == 0.0
+        if rough > 0:
             # the guess may look at the unknowns, and the lanes that are smooth must keep theirs
-            call(kernels.guess, px, z, pc, pw, pw + lane * scratch)
+            call(kernels.guess, x, z, c, work, scratch)
             for j in range(n):
                 for i in range(width):
                     if trusted[i] == 0.0:
-                        X[s + PAST, j, i] = work[scratch + j, i]
+                        x[j * width + i] = scratch[j * width + i]
         if (number + s) % REFRESH == 0:
-            call(kernels.floor, px, z, pc, pw + lane * (n + 4), pw)
-        call(kernels.first, px, z, pc, pw, z + zrow)
-        good = True
+            call(kernels.floor, x, z, c, dx, work)
+        call(kernels.first, x, z, c, work, out)
+        bad = 0
         for i in range(width):
-            good = good and (verdict[i] <= 1.0 or dead[i])
-        if not good:
-            _more_corrections(kernels, w, s, z, z + zrow)
+            bad += (not verdict[i] <= 1.0) & (dead[i] == 0)
+        if bad > 0:
+            _more_corrections(kernels, w, x, z, out)
             for i in range(width):
-                if dead[i] and died[i] < 0:
-                    died[i] = s
+                if dead[i] and w.died[i] < 0:
+                    w.died[i] = s
 
 
-@nb.njit(cache=True, nogil=True)
-def look(kernel: int, w: Lanes, s: int, t: float, seen: np.ndarray) -> None:
+# -- states -----------------------------------------------------------------------------------------------------------
+@lowered
+def _look(kernel: int, w: Lanes, s: int, t: float) -> None:
     """Take state s of the chunk into account, as `livens.engine.watch` does it."""
-    for i in range(w.X.shape[2]):
-        w.c[1, i] = t
-    z = w.Z.ctypes.data + s * 8 * w.X.shape[2] * w.Z.shape[1]
-    call(kernel, z, z, w.c.ctypes.data, seen.ctypes.data, z)
+    for i in range(w.width):
+        w.c[w.width + i] = t
+    z = w.Z + s * w.states * w.width
+    call(kernel, z, z, w.c, w.seen, z)
 
 
-@nb.njit(cache=True, nogil=True)
-def sort_in(histograms: Histograms, seen: np.ndarray, members: np.ndarray) -> None:
+@lowered
+def _sort_in(histograms: Histograms, w: Lanes) -> None:
     """Count the values of the state at hand, in the lanes that the mask names."""
-    for j in range(members.size):
-        if members[j] < 0 or seen[0, j] == 0.0:
+    for j in range(w.width):
+        if w.members[j] < 0 or w.seen[j] == 0.0:
             continue
-        for i in range(histograms.columns.size):
-            place = (seen[histograms.columns[i], j] - histograms.low[i]) * histograms.scale[i]
+        for i in range(histograms.size):
+            value = w.seen[histograms.columns[i] * w.width + j]
+            place = (value - histograms.low[i]) * histograms.scale[i]
             last = histograms.bins[i] + 1
             k = 0 if not place >= 0.0 else last if place >= histograms.bins[i] else 1 + int(place)
-            histograms.counts[members[j], i, k] += 1
+            histograms.counts[(w.members[j] * histograms.size + i) * histograms.most + k] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@lowered
+def _keep_row(w: Lanes, s: int, row: int, kept: Kept) -> None:
+    """Store state s of the chunk as a row of each member, in the lanes that got there."""
+    z = w.Z + s * w.states * w.width
+    for j in range(w.width):
+        if w.members[j] >= 0 and s <= w.until[j]:
+            out = kept.states + (w.members[j] * kept.rows + row) * kept.column_count
+            for i in range(kept.column_count):
+                out[i] = z[kept.columns[i] * w.width + j]
+
+
+@lowered
 def hand_on(
-    kernels: LaneKernels,
-    w: Lanes,
-    done: int,
-    count: int,
-    every: int,
-    h: float,
-    origin: float,
-    until: np.ndarray,
-    members: np.ndarray,
-    columns: np.ndarray,
-    kept: Kept,
-    seen: np.ndarray,
+    kernels: LaneKernels, w: Lanes, kept: Kept, done: int, count: int, every: int, h: float, origin: float
 ) -> None:
     """Look at the states of a chunk, keep those that are asked for, and make its end the beginning of the next."""
-    n, nz, width = w.X.shape[1], w.Z.shape[1], w.X.shape[2]
-    least = until.min()
+    width, least = w.width, count
+    for i in range(width):
+        least = min(least, w.until[i])
     for s in range(1, count + 1):
         if s > least:  # lanes that did not get there are not looked at
             for i in range(width):
-                seen[0, i] = 1.0 if s <= until[i] else 0.0
-        look(kernels.watch, w, s, origin + (done + s) * h, seen)
-        if kept.histograms.columns.size:
-            sort_in(kept.histograms, seen, members)
+                w.seen[i] = 1.0 if s <= w.until[i] else 0.0
+        _look(kernels.watch, w, s, origin + (done + s) * h)
+        if kept.histograms.size > 0:
+            _sort_in(kept.histograms, w)
         if (done + s) % every == 0:
-            keep_row(w, s, (done + s) // every, until, members, columns, kept.states)
-    for i in range(nz):
-        for j in range(width):
-            w.Z[0, i, j] = w.Z[count, i, j]
-    for s in range(PAST):  # in this order, as the rows may overlap
-        for i in range(n):
-            for j in range(width):
-                w.X[s, i, j] = w.X[count + s, i, j]
+            _keep_row(w, s, (done + s) // every, kept)
+    size = w.states * width
+    for i in range(size):
+        w.Z[i] = w.Z[count * size + i]
+    size = w.unknowns * width
+    for i in range(PAST * size):  # in this order, as the rows may overlap
+        w.X[i] = w.X[count * size + i]
 
 
-@nb.njit(cache=True, nogil=True)
-def keep_row(
-    w: Lanes, s: int, row: int, until: np.ndarray, members: np.ndarray, columns: np.ndarray, out: np.ndarray
-) -> None:
-    """Store state s of the chunk as a row of each member, in the lanes that got there."""
-    for j in range(w.X.shape[2]):
-        if members[j] >= 0 and s <= until[j]:
-            for i in range(columns.size):
-                out[members[j], row, i] = w.Z[s, columns[i], j]
+@lowered
+def _at_the_end(w: Lanes, count: int) -> bool:
+    """Whether all lanes got to the end of a chunk, with finite numbers."""
+    z, lost = w.Z + count * w.states * w.width, 0
+    for i in range(w.width):
+        lost += w.dead[i]
+    for i in range(w.states * w.width):
+        lost += z[i] - z[i] != 0.0
+    return lost == 0
 
 
-@nb.njit(cache=True, nogil=True)
+@lowered
 def advance_far(
-    kernels: LaneKernels,
-    w: Lanes,
-    done: int,
-    steps: int,
-    every: int,
-    h: float,
-    origin: float,
-    members: np.ndarray,
-    columns: np.ndarray,
-    kept: Kept,
-    seen: np.ndarray,
-) -> tuple[int, int]:
-    """Chunk after chunk, until all steps are taken or somebody has to look after a lane in the chunk at hand.
+    kernels: LaneKernels, w: Lanes, kept: Kept, done: int, steps: int, every: int, h: float, origin: float
+) -> bool:
+    """Chunk after chunk, until all steps are taken, or somebody has to look after a lane in the chunk at hand.
 
-    The arrays hold one chunk, so that they stay in the cache. Returns (steps done before the chunk at hand, its size);
-    the size is 0 at the end.
+    The arrays hold one chunk, so that they stay in the cache. Returns whether all steps are taken.
     """
-    chunk, width = w.Z.shape[0] - 1, w.X.shape[2]
-    until = np.empty(width, dtype=np.int64)
     while done < steps:
-        count = min(chunk, steps - done)
+        count = min(w.chunk, steps - done)
+        w.told[DONE], w.told[COUNT] = done, count
         advance(kernels, w, count, done, h, origin)
-        for i in range(width):
-            until[i] = count
-            if w.dead[i]:
-                return done, count
-            for j in range(w.Z.shape[1]):
-                if not np.isfinite(w.Z[count, j, i]):
-                    return done, count
-        hand_on(kernels, w, done, count, every, h, origin, until, members, columns, kept, seen)
+        if not _at_the_end(w, count):
+            return False
+        for i in range(w.width):
+            w.until[i] = count
+        hand_on(kernels, w, kept, done, count, every, h, origin)
         done += count
-    return done, 0
+    return True
 
 
-@nb.njit(cache=True, nogil=True)
-def fill(
-    kernels: LaneKernels, w: Lanes, z: np.ndarray, k: np.ndarray, first: int, members: np.ndarray, times: Times
-) -> None:
+# -- members ----------------------------------------------------------------------------------------------------------
+@lowered
+def _fill(kernels: LaneKernels, w: Lanes, given: Members, first: int, times: Times) -> None:
     """Put the members from number `first` on into the lanes; the last one fills those that are left over."""
-    n, nz, width = w.X.shape[1], w.Z.shape[1], w.X.shape[2]
+    n, width = w.unknowns, w.width
     for j in range(width):
-        m = min(first + j, len(z) - 1)
-        members[j] = m if first + j < len(z) else -1
-        for i in range(nz):
-            w.Z[0, i, j] = z[m, i]
-        for i in range(k.shape[1]):
-            w.c[2 + i, j] = k[m, i]
-        w.c[0, j], w.c[1, j] = times.h, times.t0
-        w.counts[j], w.dead[j], w.died[j] = 0, False, -1
-    w.work[:] = 0.0
-    if n:
-        pw, scratch = w.work.ctypes.data, 2 * n + 5
-        w.X[:PAST] = 0.0
-        call(kernels.guess, w.X.ctypes.data, w.Z.ctypes.data, w.c.ctypes.data, pw, pw + 8 * width * scratch)
+        m = min(first + j, given.count - 1)
+        w.members[j] = m if first + j < given.count else -1
+        for i in range(w.states):
+            w.Z[i * width + j] = given.z[m * w.states + i]
+        for i in range(given.parameters):
+            w.c[(2 + i) * width + j] = given.k[m * given.parameters + i]
+        w.c[j], w.c[width + j] = times.h, times.t0
+        w.counts[j], w.dead[j], w.died[j] = 0, 0, -1
+    for i in range(w.work_rows * width):
+        w.work[i] = 0.0
+    if n > 0:
+        size, scratch = n * width, w.work + (2 * n + 5) * width
+        for i in range(PAST * size):
+            w.X[i] = 0.0
+        call(kernels.guess, w.X, w.Z, w.c, w.work, scratch)
         for s in range(PAST):
-            for i in range(n):
-                for j in range(width):
-                    w.X[s, i, j] = w.work[scratch + i, j]
-        w.work[:] = 0.0
-        w.work[:n] = np.inf  # bounds that accept nothing, until they are computed
+            for i in range(size):
+                w.X[s * size + i] = scratch[i]
+        for i in range(w.work_rows * width):
+            w.work[i] = np.inf if i < size else 0.0  # bounds that accept nothing, until they are computed
 
 
-@nb.njit(cache=True, nogil=True)
-def begin(
-    kernels: LaneKernels, w: Lanes, members: np.ndarray, times: Times, columns: np.ndarray, kept: Kept, seen: np.ndarray
-) -> None:
+@lowered
+def _begin(kernels: LaneKernels, w: Lanes, times: Times, kept: Kept) -> None:
     """The first state is what later ones are compared with, and the first row."""
-    look(kernels.begin, w, 0, times.t0, seen)
-    look(kernels.watch, w, 0, times.t0, seen)
-    if kept.histograms.columns.size:
-        sort_in(kept.histograms, seen, members)
-    until = np.full(members.size, np.iinfo(np.int64).max)
-    keep_row(w, 0, 0, until, members, columns, kept.states)
+    for i in range(w.seen_rows * w.width):
+        w.seen[i] = w.unseen[i]
+    _look(kernels.begin, w, 0, times.t0)
+    _look(kernels.watch, w, 0, times.t0)
+    if kept.histograms.size > 0:
+        _sort_in(kept.histograms, w)
+    for i in range(w.width):
+        w.until[i] = 0
+    _keep_row(w, 0, 0, kept)
 
 
-@nb.njit(cache=True, nogil=True)
-def note(w: Lanes, j: int, steps: int, members: np.ndarray, kept: Kept, seen: np.ndarray) -> None:
-    """Write down what was seen of a member that is at its end."""
-    m = members[j]
+@lowered
+def note(w: Lanes, j: int, steps: int, kept: Kept) -> None:
+    """Write down what was seen of the member in lane j, which is at its end."""
+    m = w.members[j]
     kept.steps[m], kept.corrections[m] = steps, w.counts[j]
-    for i in range(kept.seen.shape[1]):
-        kept.seen[m, i] = seen[i, j]
+    for i in range(w.seen_rows):
+        kept.seen[m * w.seen_rows + i] = w.seen[i * w.width + j]
 
 
-@nb.njit(cache=True, nogil=True)
-def finish(w: Lanes, members: np.ndarray, times: Times, columns: np.ndarray, kept: Kept, seen: np.ndarray) -> None:
+@lowered
+def finish(w: Lanes, times: Times, kept: Kept) -> None:
     """The last row, and what was seen of all members that got to the end."""
-    until = np.full(members.size, np.iinfo(np.int64).max)
-    keep_row(w, 0, times.rows - 1, until, members, columns, kept.states)
-    for j in range(members.size):
-        if members[j] >= 0:
-            note(w, j, times.steps + (1 if times.rest > 0.0 else 0), members, kept, seen)
+    for i in range(w.width):
+        w.until[i] = 0
+    _keep_row(w, 0, times.rows - 1, kept)
+    for j in range(w.width):
+        if w.members[j] >= 0:
+            note(w, j, times.steps + (1 if times.rest > 0.0 else 0), kept)
 
 
-@nb.njit(cache=True, nogil=True)
-def run_groups(
-    kernels: LaneKernels,
-    w: Lanes,
-    z: np.ndarray,
-    k: np.ndarray,
-    first: int,
-    last: int,
-    members: np.ndarray,
-    times: Times,
-    columns: np.ndarray,
-    kept: Kept,
-    seen: np.ndarray,
-    unseen: np.ndarray,
-) -> tuple[int, int, int, int]:
+@lowered
+def run_groups(kernels: LaneKernels, w: Lanes, given: Members, first: int, last: int, times: Times, kept: Kept) -> int:
     """Group after group, from number `first` to before `last`, until somebody has to look after a lane.
 
-    Returns (the group at hand, which of its two parts, steps done before the chunk at hand, its size); at the end the
-    group is `last`. The second part is the last, shorter step.
+    Returns the group at hand, and `last` at the end.
     """
-    width = w.X.shape[2]
     for group in range(first, last):
-        fill(kernels, w, z, k, group * width, members, times)
-        seen[:] = unseen
-        begin(kernels, w, members, times, columns, kept, seen)
-        done, count = advance_far(
-            kernels, w, 0, times.steps, times.every, times.h, times.t0, members, columns, kept, seen
-        )
-        if count:
-            return group, 0, done, count
+        _fill(kernels, w, given, group * w.width, times)
+        _begin(kernels, w, times, kept)
+        w.told[PART] = 0
+        if not advance_far(kernels, w, kept, 0, times.steps, times.every, times.h, times.t0):
+            return group
         if times.rest > 0.0:
+            w.told[PART] = 1
             origin = times.t0 + times.steps * times.h
-            done, count = advance_far(kernels, w, 0, 1, times.rows, times.rest, origin, members, columns, kept, seen)
-            if count:
-                return group, 1, done, count
-        finish(w, members, times, columns, kept, seen)
-    return last, 0, 0, 0
+            if not advance_far(kernels, w, kept, 0, 1, times.rows, times.rest, origin):
+                return group
+        finish(w, times, kept)
+    return last
+
+
+together(run_groups, advance_far, hand_on, note, finish)

@@ -1,4 +1,4 @@
-"""The loop over time, compiled once per machine, with a policy for the size of the next step."""
+"""The loop over time, with a policy for the size of the next step."""
 
 from __future__ import annotations
 
@@ -6,9 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from livens.engine.jit import jit
-from livens.engine.newton import DONE, MOST_ITERATIONS, PAST, REACHED, Kernels, Workspace, call, solve_step
-from livens.engine.step_size import Control, controlled_step, flow
+from livens.engine.lowering.function import lowered, together
+from livens.engine.lowering.kinds import Doubles, Integers
+from livens.engine.lowering.words import call
+from livens.engine.newton import (
+    CORRECTIONS,
+    DONE,
+    LAST,
+    MOST_ITERATIONS,
+    PAST,
+    REACHED,
+    TAKEN,
+    Kernels,
+    Workspace,
+    solve_step,
+)
+from livens.engine.step_size import Control, controlled_step
 
 #: The round-off bounds are computed anew after this many steps, and whenever a residual does not reach them.
 REFRESH = 64
@@ -32,7 +45,6 @@ class Policy(NamedTuple):
     to_the_end: bool
 
 
-@jit
 def advance(
     kernels: Kernels,
     policy: Policy,
@@ -46,87 +58,138 @@ def advance(
     """Take the steps from number `done` to `steps` of a chunk. Returns (how it ended, steps that are done).
 
     A scheme with nothing to solve has no unknowns: its step is its end. If a step is refused, `done` says which one.
-    The arrays are taken out of the workspace once: where they are passed on together, Numba counts references to each
-    of them in every step, which takes longer than a step of a pendulum.
     """
-    c, Z, X, dx, scale, r, work, iterations = w.c, w.Z, w.X, w.dx, w.scale, w.r, w.work, w.iterations
-    n, size = X.shape[1], Z.shape[1] * 8
-    pc, pr, pdx, pscale, pw = c.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data, work.ctypes.data
-    guess, floor, end, h = kernels.guess, kernels.floor, kernels.end, policy.h
-    predict, first = kernels.predict, kernels.first
-    # as in `livens.engine.places`, whose tuple would be built anew here
-    entry, limit, row, trusted, verdict = policy.entry, policy.limit, n * 8, 2 * n + 4, n + 2
+    if policy.controlled:
+        sizes = going.view(np.float64)
+        status = _advance_controlled(
+            kernels, control, sizes, w, policy.t_end, policy.to_the_end, policy.entry, policy.limit, done, steps, slow
+        )
+    else:
+        status = _advance(
+            kernels, w, policy.h, policy.origin, policy.first, policy.entry, policy.limit, done, steps, slow
+        )
+    return status, int(w.told[TAKEN])
+
+
+@lowered
+def _advance(
+    kernels: Kernels,
+    w: Workspace,
+    h: float,
+    origin: float,
+    first: int,
+    entry: int,
+    limit: float,
+    done: int,
+    steps: int,
+    slow: int,
+) -> int:
+    """Equal steps."""
+    n, nz, c, r, dx, scale, work = w.unknowns, w.entries, w.c, w.r, w.dx, w.scale, w.work
+    # as in `livens.engine.places`
+    trusted, verdict = 2 * n + 4, n + 2
     c[0] = h
     for s in range(done, steps):
-        z, px = Z.ctypes.data + s * size, X.ctypes.data + (s + PAST) * row
-        final, ended = False, False
-        if policy.controlled:
-            status, iterations[s], final = controlled_step(
-                kernels, policy.t_end, policy.to_the_end, control, going, w, s, slow
-            )
-            if status != DONE:
-                return status, s
-        else:
-            number = policy.first + s
-            c[1] = policy.origin + number * h
-            if n:
-                call(predict, px - PAST * row, z, pc, pr, pw + 8 * trusted)
-                smooth = work[trusted] != 0.0
-                if not smooth:
-                    call(guess, px, z, pc, pr, px)
-                if number % REFRESH == 0:
-                    call(floor, px, z, pc, pdx, pscale)
-                call(first, px, z, pc, pw, z + size)
-                iterations[s], ended = 1, work[verdict] <= 1.0
-                if not ended:
-                    x = X[s + PAST]
-                    status, count = solve_step(kernels, x, z, pc, r, dx, scale, slow, True)
+        z, new, number, ended = w.Z + s * nz, w.Z + (s + 1) * nz, first + s, False
+        c[1] = origin + number * h
+        x = w.X + (s + PAST) * n
+        if n:
+            call(kernels.predict, w.X + s * n, z, c, r, work + trusted)
+            smooth = work[trusted] != 0.0
+            if not smooth:
+                call(kernels.guess, x, z, c, r, x)
+            if number % REFRESH == 0:
+                call(kernels.floor, x, z, c, dx, scale)
+            call(kernels.first, x, z, c, work, new)
+            ended = work[verdict] <= 1.0
+            w.iterations[s] = 1
+            if not ended:
+                status = solve_step(kernels, w, x, z, slow, True)
+                count = w.told[CORRECTIONS]
+                if status != DONE:
+                    past = w.X + (s + PAST - 1) * n
+                    for i in range(n):  # once more, from the last unknowns or from the scheme's own guess
+                        x[i], dx[i] = past[i], 0.0
+                    if smooth:
+                        call(kernels.guess, x, z, c, r, x)
+                    call(kernels.floor, x, z, c, dx, scale)
+                    status = solve_step(kernels, w, x, z, slow, False)
+                    count += w.told[CORRECTIONS]
                     if status != DONE:
-                        for i in range(n):  # once more, from the last unknowns or from the scheme's own guess
-                            x[i] = X[s + PAST - 1, i]
-                            dx[i] = 0.0
-                        if smooth:
-                            call(guess, px, z, pc, pr, px)
-                        call(floor, px, z, pc, pdx, pscale)
-                        status, again = solve_step(kernels, x, z, pc, r, dx, scale, slow, False)
-                        count += again
-                        if status != DONE:
-                            return status, s
-                    iterations[s] = count
+                        w.told[TAKEN] = s
+                        return status
+                w.iterations[s] = count
         if not ended:
-            call(end, px, z, pc, pr, z + size)
-        if entry >= 0 and not Z[s + 1, entry] <= limit:
-            return REACHED, s
-        if final:
-            return REACHED, s + 1
-    return DONE, steps
+            call(kernels.end, x, z, c, r, new)
+        if entry >= 0 and not new[entry] <= limit:
+            w.told[TAKEN] = s
+            return REACHED
+    w.told[TAKEN] = steps
+    return DONE
 
 
-def compile(kernels: Kernels, control: Control, w: Workspace) -> None:
-    """Call the loop without taking a step."""
-    advance(kernels, Policy(False, 1.0, 0.0, 0, -1, np.inf, np.inf, True), control, flow(1.0), w, 0, 0, 0)
+@lowered
+def _advance_controlled(
+    kernels: Kernels,
+    control: Control,
+    going: Doubles,
+    w: Workspace,
+    t_end: float,
+    to_the_end: bool,
+    entry: int,
+    limit: float,
+    done: int,
+    steps: int,
+    slow: int,
+) -> int:
+    """Steps of controlled size."""
+    n, nz = w.unknowns, w.entries
+    for s in range(done, steps):
+        w.told[TAKEN] = s
+        status = controlled_step(kernels, t_end, to_the_end, control, going, w, s, slow)
+        w.iterations[s] = w.told[CORRECTIONS]
+        if status != DONE:
+            return status
+        new = w.Z + (s + 1) * nz
+        call(kernels.end, w.X + (s + PAST) * n, w.Z + s * nz, w.c, w.r, new)
+        if entry >= 0 and not new[entry] <= limit:
+            return REACHED
+        if w.told[LAST]:
+            w.told[TAKEN] = s + 1
+            return REACHED
+    w.told[TAKEN] = steps
+    return DONE
 
 
-@jit
 def count(times: np.ndarray, sizes: np.ndarray, origin: float, first: int, h: float) -> None:
     """Where equal steps end, and their sizes. They are counted from the origin: a sum would gather rounding errors."""
-    for s in range(sizes.size):
+    _count(times, sizes, len(sizes), origin, first, h)
+
+
+@lowered
+def _count(times: Doubles, sizes: Doubles, steps: int, origin: float, first: int, h: float) -> None:
+    for s in range(steps):
         times[s + 1], sizes[s] = origin + (first + s + 1) * h, h
 
 
-@jit
 def told(
     iterations: np.ndarray, origin: float, h: float, times: np.ndarray, sizes: np.ndarray, counts: np.ndarray
 ) -> int:
     """Rows of a run of equal steps from its beginning: times, sizes and Newton corrections; the sum of these."""
+    return _told(iterations, len(sizes) - 1, origin, h, times, sizes, counts)
+
+
+@lowered
+def _told(
+    iterations: Integers, steps: int, origin: float, h: float, times: Doubles, sizes: Doubles, counts: Integers
+) -> int:
     times[0], sizes[0], counts[0], total = origin, 0.0, 0, 0
-    for s in range(sizes.size - 1):
+    for s in range(steps):
         times[s + 1], sizes[s + 1], counts[s + 1] = origin + (s + 1) * h, h, iterations[s]
         total += iterations[s]
     return total
 
 
-@jit
 def tabulate_steps(
     kernel: int,
     X: np.ndarray,
@@ -138,32 +201,78 @@ def tabulate_steps(
     out: np.ndarray,
 ) -> None:
     """Evaluate a kernel at every step: its unknowns X, state Z before it, time, size and a row of something more."""
-    for s in range(out.shape[0]):
+    columns = X.shape[1], Z.shape[1], more.shape[1], out.shape[1]
+    _tabulate_steps(kernel, X, Z, more, c, t, h, out, len(out), *columns)
+
+
+@lowered
+def _tabulate_steps(
+    kernel: int,
+    X: Doubles,
+    Z: Doubles,
+    more: Doubles,
+    c: Doubles,
+    t: Doubles,
+    h: Doubles,
+    out: Doubles,
+    rows: int,
+    n: int,
+    nz: int,
+    others: int,
+    width: int,
+) -> None:
+    for s in range(rows):
         c[0], c[1] = h[s], t[s]
-        call(kernel, X[s].ctypes.data, Z[s].ctypes.data, c.ctypes.data, more[s].ctypes.data, out[s].ctypes.data)
+        call(kernel, X + s * n, Z + s * nz, c, more + s * others, out + s * width)
 
 
-@jit
 def solve_steps(
     kernels: Kernels, X: np.ndarray, Z: np.ndarray, c: np.ndarray, t: np.ndarray, h: np.ndarray, solved: np.ndarray
 ) -> None:
     """The unknowns of steps that begin at states Z, each by itself; `solved` says which were found."""
     n = X.shape[1]
-    r, dx, scale = np.empty(n + 1), np.zeros(n), np.empty(n)
-    pc, pr, pdx, pscale = c.ctypes.data, r.ctypes.data, dx.ctypes.data, scale.ctypes.data
-    for s in range(Z.shape[0]):
-        c[0], c[1] = h[s], t[s]
-        x, z = X[s], Z[s].ctypes.data
-        x[:], dx[:] = 0.0, 0.0
-        call(kernels.guess, x.ctypes.data, z, pc, pr, x.ctypes.data)
-        call(kernels.floor, x.ctypes.data, z, pc, pdx, pscale)
-        status, _ = solve_step(kernels, x, z, pc, r, dx, scale, MOST_ITERATIONS + 1, False)
-        solved[s] = status == DONE
+    w = Workspace(
+        c=c,
+        Z=Z,
+        X=X,
+        t=t,
+        iterations=np.zeros(len(Z), dtype=np.int64),
+        work=np.empty(0),
+        dx=np.zeros(n),
+        scale=np.empty(n),
+        r=np.empty(n + 1),
+        estimate=np.empty(0),
+        kinds=np.zeros(0, dtype=np.int64),
+    )
+    _solve_steps(kernels, w, h, len(Z))
+    solved[:] = w.iterations
 
 
-@jit
+@lowered
+def _solve_steps(kernels: Kernels, w: Workspace, h: Doubles, steps: int) -> None:
+    n = w.unknowns
+    for s in range(steps):
+        w.c[0], w.c[1] = h[s], w.t[s]
+        x, z = w.X + s * n, w.Z + s * w.entries
+        for i in range(n):
+            x[i], w.dx[i] = 0.0, 0.0
+        call(kernels.guess, x, z, w.c, w.r, x)
+        call(kernels.floor, x, z, w.c, w.dx, w.scale)
+        w.iterations[s] = solve_step(kernels, w, x, z, MOST_ITERATIONS + 1, False) == DONE
+
+
 def tabulate(kernel: int, X: np.ndarray, Z: np.ndarray, c: np.ndarray, t: np.ndarray, out: np.ndarray) -> None:
     """Evaluate a kernel at every row of (X, Z, t)."""
-    for s in range(Z.shape[0]):
+    _tabulate(kernel, X, Z, c, t, out, len(Z), X.shape[1], Z.shape[1], out.shape[1])
+
+
+@lowered
+def _tabulate(
+    kernel: int, X: Doubles, Z: Doubles, c: Doubles, t: Doubles, out: Doubles, rows: int, n: int, nz: int, width: int
+) -> None:
+    for s in range(rows):
         c[1] = t[s]
-        call(kernel, X[s].ctypes.data, Z[s].ctypes.data, c.ctypes.data, out[s].ctypes.data, out[s].ctypes.data)
+        call(kernel, X + s * n, Z + s * nz, c, out + s * width, out + s * width)
+
+
+together(_advance, _advance_controlled, _count, _told, _tabulate_steps, _solve_steps, _tabulate)

@@ -158,9 +158,6 @@ class ReferenceStepper:
         self._buffers = Buffers(k, equations.kind_sizes)
         self._solver = ReferenceSolver(equations)
 
-    def compile(self, carry: Carry) -> None:
-        """Its loop is Python's."""
-
     def release(self) -> None:
         self._buffers.release()
 
@@ -171,7 +168,8 @@ class ReferenceStepper:
         for s in range(steps):
             w.c[1] = policy.origin + (policy.first + s) * policy.h
             trouble: Trouble | None = None
-            smooth = newton.extrapolate(w.X, s, w.X[s + PAST], self.equations.kind_sizes)
+            n, kinds = w.unknowns, self.equations.kind_sizes
+            smooth = newton.extrapolate(w.X[s : s + PAST], w.X[s + PAST], n, kinds, len(kinds))
             own = self.equations.guess_function(w.Z[s], w.c).full().ravel()
             for guess in (w.X[s + PAST].copy(), own) if smooth else (own, w.X[s + PAST - 1]):
                 x, count, trouble, dx, scale = self._solver.solve(guess, w.Z[s], w.c)

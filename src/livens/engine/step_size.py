@@ -1,22 +1,25 @@
-"""Steps of controlled size: how long the next one is, and whether it was good; compiled once per machine."""
+"""Steps of controlled size: how long the next one is, and whether it was good."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from livens.engine.jit import jit
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.kinds import Doubles, Record
+from livens.engine.lowering.words import call
 from livens.engine.newton import (
+    CORRECTIONS,
     DONE,
     FAILED,
     INACCURATE,
+    LAST,
     PAST,
     REACHED,
     REPIVOT,
     Kernels,
     Workspace,
-    call,
     extrapolate,
     solve_step,
 )
@@ -31,7 +34,8 @@ FIRST_GROWTH, FIRST_STEPS = 1000.0, 4
 UNITS = 16.0 * 2.0**-52
 
 
-class Control(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Control(Record):
     """How the size of controlled steps follows what they meet; see `livens.StepControl`."""
 
     smallest: float
@@ -39,11 +43,16 @@ class Control(NamedTuple):
     decrease: float
     increase: float
     patience: int  # steps without failure before they grow
-    absolute: np.ndarray  # tolerated errors of a step, one for each variable; without any, no estimate is used
-    relative: np.ndarray
-    powers: np.ndarray  # errors are taken times h to these
+    absolute: Doubles  # tolerated errors of a step, one for each variable; without any, no estimate is used
+    relative: Doubles
+    powers: Doubles  # errors are taken times h to these
     order: int  # of the estimate
     filtered: bool  # it is the solution of linear equations
+    variables: int = field(init=False)  # that have a tolerance
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", self.absolute.size)
+        super().__post_init__()
 
 
 #: For runs whose steps are equal.
@@ -60,6 +69,10 @@ FLOW = np.dtype(
 )
 
 
+#: Where these stand.
+_SIZE, _SINCE_FAILURE, _FAILURES, _EQUAL, _LAST, _NORM, _STEPS, _UNSOLVED, _FREE = range(9)
+
+
 def flow(h: float, automatic: bool = False) -> np.ndarray:
     """The flow of step sizes before the first step; `automatic`: nobody said how long that one is."""
     going = np.zeros(1, dtype=FLOW)
@@ -74,57 +87,55 @@ def restored_flow(numbers: np.ndarray) -> np.ndarray:
     return going
 
 
-@jit
-def solve_dense(A: np.ndarray, b: np.ndarray) -> bool:
+@lowered
+def solve_dense(A: Doubles, b: Doubles, n: int, scale: Doubles) -> bool:
     """``A x = b`` by elimination with scaled pivots; x takes the place of b. False if A is singular."""
-    n = b.size
-    scale = np.empty(n)
     for i in range(n):
         largest = 0.0
         for j in range(n):
-            largest = max(largest, abs(A[i, j]))
+            largest = max(largest, abs(A[i * n + j]))
         if not 0.0 < largest < np.inf:
             return False
         scale[i] = 1.0 / largest
     for k in range(n):
         pivot, best = k, -1.0
         for i in range(k, n):
-            size = abs(A[i, k]) * scale[i]
+            size = abs(A[i * n + k]) * scale[i]
             if size > best:
                 pivot, best = i, size
         if not best > 0.0:
             return False
         if pivot != k:
             for j in range(n):
-                A[k, j], A[pivot, j] = A[pivot, j], A[k, j]
+                A[k * n + j], A[pivot * n + j] = A[pivot * n + j], A[k * n + j]
             b[k], b[pivot] = b[pivot], b[k]
             scale[k], scale[pivot] = scale[pivot], scale[k]
         for i in range(k + 1, n):
-            if A[i, k] != 0.0:
-                factor = A[i, k] / A[k, k]
+            if A[i * n + k] != 0.0:
+                factor = A[i * n + k] / A[k * n + k]
                 for j in range(k + 1, n):
-                    A[i, j] -= factor * A[k, j]
+                    A[i * n + j] -= factor * A[k * n + j]
                 b[i] -= factor * b[k]
     for i in range(n - 1, -1, -1):
         for j in range(i + 1, n):
-            b[i] -= A[i, j] * b[j]
-        b[i] /= A[i, i]
+            b[i] -= A[i * n + j] * b[j]
+        b[i] = b[i] / A[i * n + i]
     return True
 
 
-@jit
-def _in_units(control: Control, estimate: np.ndarray, i: int, h: float) -> float:
+@lowered
+def _in_units(control: Control, estimate: Doubles, i: int, h: float) -> float:
     """The error of variable i in units of what is tolerated."""
     size = abs(estimate[i]) * h ** control.powers[i]
-    allowed = control.absolute[i] + control.relative[i] * estimate[control.absolute.size + i]
+    allowed = control.absolute[i] + control.relative[i] * estimate[control.variables + i]
     return 0.0 if allowed == np.inf else size / allowed
 
 
-@jit
-def worst_variable(control: Control, estimate: np.ndarray, h: float) -> int:
+@lowered
+def worst_variable(control: Control, estimate: Doubles, h: float) -> int:
     """The variable whose error is largest in units of what is tolerated, or is no number."""
     worst, found = -1.0, 0
-    for i in range(control.absolute.size):
+    for i in range(control.variables):
         one = _in_units(control, estimate, i, h)
         if not one <= worst:
             worst, found = one, i
@@ -133,144 +144,162 @@ def worst_variable(control: Control, estimate: np.ndarray, h: float) -> int:
     return found
 
 
-@jit
-def _estimated(kernels: Kernels, control: Control, w: Workspace, z: int, x: int) -> float:
+@lowered
+def _estimated(kernels: Kernels, control: Control, w: Workspace, z: Doubles, x: Doubles) -> float:
     """The largest error that is estimated at a state z, in units of what is tolerated. NaN stays."""
-    n = control.absolute.size
-    call(kernels.error, x, z, w.c.ctypes.data, w.r.ctypes.data, w.estimate.ctypes.data)
-    if control.filtered and not solve_dense(w.estimate[2 * n :].reshape((n, n)), w.estimate[:n]):
+    n, h = control.variables, w.c[0]
+    call(kernels.error, x, z, w.c, w.r, w.estimate)
+    if control.filtered and not solve_dense(w.estimate + 2 * n, w.estimate, n, w.scratch + w.entries):
         return np.nan
-    return _in_units(control, w.estimate, worst_variable(control, w.estimate, w.c[0]), w.c[0])
+    return _in_units(control, w.estimate, worst_variable(control, w.estimate, h), h)
 
 
-@jit
-def _error_norm(kernels: Kernels, control: Control, w: Workspace, s: int, x: np.ndarray, doubtful: bool) -> float:
+@lowered
+def _error_norm(kernels: Kernels, control: Control, w: Workspace, s: int, x: Doubles, doubtful: bool) -> float:
     """The largest estimated error of step s in units of what is tolerated; 0 without an estimate.
 
     Where a step begins anew, something stiff may move that is not resolved and need not be. The estimate at the state
     that the first one leads to then shows no more of it (Hairer and Wanner, IV.8.20).
     """
-    n = control.absolute.size
+    n, z = control.variables, w.Z + s * w.entries
     if n == 0:
         return 0.0
-    norm = _estimated(kernels, control, w, w.Z.ctypes.data + s * w.Z.shape[1] * 8, x.ctypes.data)
+    norm = _estimated(kernels, control, w, z, x)
     if control.filtered and doubtful and norm > 1.0:
-        moved = w.Z[s].copy()
+        moved = w.scratch
+        for i in range(w.entries):
+            moved[i] = z[i]
         for i in range(n):
             moved[i] += w.estimate[i]
-        again = _estimated(kernels, control, w, moved.ctypes.data, x.ctypes.data)
+        again = _estimated(kernels, control, w, moved, x)
         norm = again if again < norm else norm
     return norm
 
 
-@jit
-def _predict(kernels: Kernels, going: np.ndarray, w: Workspace, s: int, h: float) -> bool:
+@lowered
+def _predict(kernels: Kernels, going: Doubles, w: Workspace, s: int, h: float) -> bool:
     """The unknowns of step s from those of the last steps, if there is a way to know them."""
-    x, last = w.X[s + PAST], w.X[s + PAST - 1]
-    if kernels.carry and going[0].steps > 0.0 and going[0].last > 0.0:
-        w.r[0] = h / going[0].last
-        z = w.Z.ctypes.data + s * w.Z.shape[1] * 8
-        call(kernels.carry, last.ctypes.data, z, w.c.ctypes.data, w.r.ctypes.data, x.ctypes.data)
+    n = w.unknowns
+    x = w.X + (s + PAST) * n
+    if kernels.carry and going[_STEPS] > 0.0 and going[_LAST] > 0.0:
+        w.r[0] = h / going[_LAST]
+        call(kernels.carry, w.X + (s + PAST - 1) * n, w.Z + s * w.entries, w.c, w.r, x)
         return True
-    return bool(going[0].equal >= PAST and h == going[0].last and extrapolate(w.X, s, x, w.kinds))
+    if going[_EQUAL] >= PAST and h == going[_LAST]:
+        return extrapolate(w.X + s * n, x, n, w.kinds, w.kinds_count)
+    return False
 
 
-@jit
+@lowered
 def controlled_step(
     kernels: Kernels,
     t_end: float,
     to_the_end: bool,
     control: Control,
-    going: np.ndarray,
+    going: Doubles,
     w: Workspace,
     s: int,
     slow: int,
-) -> tuple[int, int, bool]:
-    """Solve step s with the largest size that succeeds. Returns (status, corrections, whether it is the last one)."""
-    z, c, r, x = w.Z.ctypes.data + s * w.Z.shape[1] * 8, w.c.ctypes.data, w.r.ctypes.data, w.X[s + PAST]
-    dx, scale, px, t, count = w.dx.ctypes.data, w.scale.ctypes.data, x.ctypes.data, w.t[s], 0
-    failed = FAILED
+) -> int:
+    """Solve step s with the largest size that succeeds. Returns how it ended.
+
+    Its corrections, and whether it is the last step, are told in the workspace.
+    """
+    n = w.unknowns
+    z, x, past, t, count = w.Z + s * w.entries, w.X + (s + PAST) * n, w.X + (s + PAST - 1) * n, w.t[s], 0
+    failed, status, norm, h, final = FAILED, FAILED, 0.0, 0.0, False
+    w.told[CORRECTIONS], w.told[LAST] = 0, 0
     shortest = max(control.smallest, UNITS * abs(t))
-    if not going[0].size >= shortest:
-        going[0].size = shortest
+    if not going[_SIZE] >= shortest:
+        going[_SIZE] = shortest
     while True:
-        h = min(going[0].size, control.largest)
+        h = min(going[_SIZE], control.largest)
         if not h >= shortest:
-            return failed, count, False
+            w.told[CORRECTIONS] = count
+            return failed
         final = t + h >= t_end - 1e-10 * h
         if final:
             if not to_the_end:
-                return REACHED, count, True
+                w.told[CORRECTIONS], w.told[LAST] = count, 1
+                return REACHED
             h = t_end - t
         w.c[0], w.c[1] = h, t
-        status, known = FAILED, _predict(kernels, going, w, s, h)
+        known = _predict(kernels, going, w, s, h)
         for attempt in range(2):
             if attempt == 1 or not known:
-                for i in range(x.size):
-                    x[i] = w.X[s + PAST - 1, i]
-                call(kernels.guess, px, z, c, r, px)
-            for i in range(x.size):
+                for i in range(n):
+                    x[i] = past[i]
+                call(kernels.guess, x, z, w.c, w.r, x)
+            for i in range(n):
                 w.dx[i] = 0.0
-            call(kernels.floor, px, z, c, dx, scale)
-            status, again = solve_step(kernels, x, z, c, w.r, w.dx, w.scale, slow, False)
-            count += again
+            call(kernels.floor, x, z, w.c, w.dx, w.scale)
+            status = solve_step(kernels, w, x, z, slow, False)
+            count += w.told[CORRECTIONS]
             if status != FAILED or not known:
                 break
         if status == REPIVOT:
-            return REPIVOT, count, False
-        doubtful = going[0].steps == 0.0 or going[0].since_failure == 0.0
+            w.told[CORRECTIONS] = count
+            return REPIVOT
+        doubtful = going[_STEPS] == 0.0 or going[_SINCE_FAILURE] == 0.0
         norm = _error_norm(kernels, control, w, s, x, doubtful) if status == DONE else 0.0
         if status == DONE and norm <= 1.0:
             break
         failed = INACCURATE if status == DONE else FAILED
-        shorten(control, going, h, status == DONE, norm)
+        _shorten(control, going, h, status == DONE, norm)
     w.t[s + 1] = t_end if final else t + h
-    next_size(control, going, h, norm, final)
-    return DONE, count, final
+    _next_size(control, going, h, norm, final)
+    w.told[CORRECTIONS], w.told[LAST] = count, final
+    return DONE
 
 
-@jit
 def shorten(control: Control, going: np.ndarray, h: float, solved: bool, norm: float) -> None:
     """The size of the next attempt, after one of size h that could not be solved, or whose error is too large."""
-    now = going[0]
-    now.since_failure, now.equal, now.free = 0.0, 0.0, 0.0
-    now.failures += 1.0
-    now.unsolved += 0.0 if solved else 1.0
+    _shorten(control, going.view(np.float64), h, solved, norm)
+
+
+@lowered
+def _shorten(control: Control, going: Doubles, h: float, solved: bool, norm: float) -> None:
+    going[_SINCE_FAILURE], going[_EQUAL], going[_FREE] = 0.0, 0.0, 0.0
+    going[_FAILURES] += 1.0
+    going[_UNSOLVED] += 0.0 if solved else 1.0
     factor = control.decrease
     if solved and norm < np.inf:
         factor = max(SHORTEST, min(control.decrease, SAFETY * norm ** (-1.0 / (control.order + 1.0))))
-    now.size = h * factor
+    going[_SIZE] = h * factor
 
 
-@jit
 def next_size(control: Control, going: np.ndarray, h: float, norm: float, final: bool) -> None:
     """The size of the next step, after one of size h with this error.
 
     With an estimate it follows Gustafsson's predictive controller, the lesser of what the error of this step says and
     what it says if its change goes on; without one it grows after so many steps without failure.
     """
-    now = going[0]
-    first, before, last = now.steps == 0.0 or now.last == 0.0, now.norm, now.last
-    now.since_failure += 1.0
-    now.equal = now.equal + 1.0 if h == last else 1.0
-    now.last, now.norm, now.steps = h, max(norm, 1e-10), now.steps + 1.0
+    _next_size(control, going.view(np.float64), h, norm, final)
+
+
+@lowered
+def _next_size(control: Control, going: Doubles, h: float, norm: float, final: bool) -> None:
+    first, before, last = going[_STEPS] == 0.0 or going[_LAST] == 0.0, going[_NORM], going[_LAST]
+    going[_SINCE_FAILURE] += 1.0
+    going[_EQUAL] = going[_EQUAL] + 1.0 if h == last else 1.0
+    going[_LAST], going[_NORM], going[_STEPS] = h, max(norm, 1e-10), going[_STEPS] + 1.0
     if final:
         return
     growth = control.increase
-    if now.free > 0.0:
-        growth, now.free = max(growth, FIRST_GROWTH), now.free - 1.0
+    if going[_FREE] > 0.0:
+        growth, going[_FREE] = max(growth, FIRST_GROWTH), going[_FREE] - 1.0
     factor = growth
-    if control.absolute.size:
+    if control.variables:
         power = 1.0 / (control.order + 1.0)
-        factor = SAFETY * now.norm**-power
+        factor = SAFETY * going[_NORM] ** -power
         if not first:
-            factor = min(factor, SAFETY * (h / last) * (before / now.norm**2) ** power)
+            factor = min(factor, SAFETY * (h / last) * (before / going[_NORM] ** 2) ** power)
         factor = min(growth, max(0.2, factor))
     if factor < 1.0:
-        now.size = h * factor
-    elif now.since_failure >= control.patience:
-        now.size = min(control.largest, h * factor)
-        if not control.absolute.size:
-            now.since_failure = 0.0
+        going[_SIZE] = h * factor
+    elif going[_SINCE_FAILURE] >= control.patience:
+        going[_SIZE] = min(control.largest, h * factor)
+        if not control.variables:
+            going[_SINCE_FAILURE] = 0.0
     else:
-        now.size = h
+        going[_SIZE] = h

@@ -148,10 +148,6 @@ class Stepper(Protocol):
         """The run is over, and what it worked with may be used by the next."""
         ...
 
-    def compile(self, carry: Carry) -> None:
-        """See to it that the loop is compiled before the run begins."""
-        ...
-
 
 #: So many workspaces wait for the next runs of a compiled step.
 _SPARE = 2

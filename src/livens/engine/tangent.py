@@ -1,4 +1,4 @@
-"""Derivatives of a step: straight-line kernels, and the loops that take them through a run, forth or back.
+"""Derivatives of a step as straight-line kernels.
 
 A step solves ``r(x; z, c) = 0`` for x and ends at ``z1 = e(x, z, c)`` with c = (h, t, parameters). Hence::
 
@@ -11,14 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import casadi as ca
-import numba as nb
-import numpy as np
 
 from livens.engine.emit import ZERO, Emitter
 from livens.engine.factors import Factors, Order
 from livens.engine.kernels import writer
 from livens.engine.native import Code, find_or_compile
-from livens.engine.newton import call
 from livens.schemes.step import FlatEquations
 
 _X, _Z, _C, _A, _OUT = range(5)
@@ -155,147 +152,3 @@ def second_kernel(equations: FlatEquations, order: Order | None) -> Code:
         return emitter.text()
 
     return find_or_compile(_content(e, order, first, second, last), text, "second")
-
-
-@nb.njit(cache=True, nogil=True)
-def sweep_back(
-    kernel: int,
-    last: int,
-    first: int,
-    h: float,
-    origin: float,
-    c: np.ndarray,
-    Z: np.ndarray,
-    X: np.ndarray,
-    a: np.ndarray,
-    g: np.ndarray,
-    at: np.ndarray,
-    bars: np.ndarray,
-    left: int,
-    limit: float,
-    times: np.ndarray,
-    offset: float,
-    stretch: float,
-) -> tuple[int, int]:
-    """Through the steps of a chunk from number `last` of it down to the first. Returns (steps left, bars left).
-
-    ``bars[i]`` is the derivative by state number ``at[i]``, and the first `left` of them are still to come. If a step
-    asks for another pivot order, nothing of it is done. What goes to the times of the steps is added to ``times[0]``,
-    and to ``times[1]`` with how fast these times move if h changes, ``offset + stretch number``.
-    """
-    pa, pg, pc, grown = a.ctypes.data, g.ctypes.data, c.ctypes.data, g.size - 1
-    a_before, g_before = np.empty_like(a), np.empty_like(g)
-    px, pz, xrow, zrow = X.ctypes.data, Z.ctypes.data, 8 * X.shape[1], 8 * Z.shape[1]
-    c[0] = h
-    g[1] = 0.0
-    for s in range(last, -1, -1):
-        c[1] = origin + (first + s) * h
-        while left > 0 and at[left - 1] == first + s + 1:
-            left -= 1
-            for i in range(a.size):
-                a[i] += bars[left, i]
-        if limit < np.inf:
-            a_before[:], g_before[:] = a, g
-        call(kernel, px + s * xrow, pz + s * zrow, pc, pa, pg)
-        if limit < np.inf and not g[grown] <= limit:
-            a[:], g[:] = a_before, g_before
-            return s + 1, left
-        times[0] += g[1]
-        times[1] += (offset + stretch * (first + s)) * g[1]
-        g[1] = 0.0
-    return 0, left
-
-
-@nb.njit(cache=True, nogil=True)
-def sweep_forth(
-    kernel: int,
-    start: int,
-    first: int,
-    h: float,
-    origin: float,
-    c: np.ndarray,
-    Z: np.ndarray,
-    X: np.ndarray,
-    d: np.ndarray,
-    new: np.ndarray,
-    kept: np.ndarray,
-    limit: float,
-    dc: np.ndarray,
-    offset: float,
-    stretch: float,
-) -> int:
-    """Through the steps of a chunk from number `start` on. Returns how many are done; `kept` has dz behind each.
-
-    Rows of dc are (dh, dt, ...) for the whole run: a time moves by ``dt + (offset + stretch number) dh``.
-    """
-    c[0] = h
-    last = kept.shape[2]
-    for s in range(start, len(X)):
-        c[1] = origin + (first + s) * h
-        for j in range(d.shape[0]):
-            d[j, last] = stretch * dc[j, 0]
-            d[j, last + 1] = dc[j, 1] + (offset + stretch * (first + s)) * dc[j, 0]
-        call(kernel, X[s].ctypes.data, Z[s].ctypes.data, c.ctypes.data, d.ctypes.data, new.ctypes.data)
-        if not new[new.size - 1] <= limit:
-            return s
-        nz, i = kept.shape[2], 0
-        for j in range(d.shape[0]):
-            for k in range(nz):
-                d[j, k] = new[i]
-                kept[s, j, k] = new[i]
-                i += 1
-    return len(X)
-
-
-@nb.njit(cache=True, nogil=True)
-def sweep_second(
-    kernel: int,
-    last: int,
-    first: int,
-    h: float,
-    origin: float,
-    c: np.ndarray,
-    Z: np.ndarray,
-    X: np.ndarray,
-    D: np.ndarray,
-    dc: np.ndarray,
-    a: np.ndarray,
-    da: np.ndarray,
-    g: np.ndarray,
-    dg: np.ndarray,
-    at: np.ndarray,
-    bars: np.ndarray,
-    dbars: np.ndarray,
-    left: int,
-    limit: float,
-    offset: float,
-    stretch: float,
-) -> tuple[int, int]:
-    """As `sweep_back`, with the tangents of everything along the direction whose states are D, before each step.
-
-    g and dg are derivatives by c = (h, t, parameters) of the whole run, and their tangents.
-    """
-    nz, nc = a.size, c.size
-    given, out = np.empty(3 * nz + nc), np.empty(2 * nz + 2 * nc + 1)
-    c[0] = h
-    given[3 * nz + 2 :] = dc[2:]
-    given[3 * nz] = stretch * dc[0]
-    for s in range(last, -1, -1):
-        c[1] = origin + (first + s) * h
-        while left > 0 and at[left - 1] == first + s + 1:
-            left -= 1
-            a += bars[left]
-            da += dbars[left]
-        speed = offset + stretch * (first + s)
-        given[:nz], given[nz : 2 * nz], given[2 * nz : 3 * nz] = a, da, D[s]
-        given[3 * nz + 1] = dc[1] + speed * dc[0]
-        call(kernel, X[s].ctypes.data, Z[s].ctypes.data, c.ctypes.data, given.ctypes.data, out.ctypes.data)
-        if not out[2 * nz + 2 * nc] <= limit:
-            return s + 1, left
-        a[:], da[:] = out[:nz], out[nz : 2 * nz]
-        own, tangent = out[2 * nz : 2 * nz + nc], out[2 * nz + nc : 2 * nz + 2 * nc]
-        g[0] += stretch * own[0] + speed * own[1]
-        dg[0] += stretch * tangent[0] + speed * tangent[1]
-        g[1:] += own[1:]
-        dg[1:] += tangent[1:]
-    return 0, left

@@ -57,10 +57,6 @@ class VariableOrderStepper:
         self._most = max(FIRST, *(s for s in Radau.stages if self._work(s) <= _LONGEST), self._fewest)
 
     # -- what a run asks for ------------------------------------------------------------------------------------------
-    def compile(self, carry: Carry) -> None:
-        own = self._own(carry)
-        self._stepper(FIRST, own).compile(own)
-
     def release(self) -> None:
         for stepper in self._steppers.values():
             stepper.release()

@@ -42,7 +42,7 @@ class Reader:
         """The expression of numbers, or of a function of some of `allowed`. None in `shape` stands for any size."""
         return self.shaped(role, self.value(role, value, allowed), shape)
 
-    def value(self, role: str, value: Any, allowed: str | None = None, **more: Any) -> Any:
+    def value(self, role: str, value: Any, allowed: Collection[str] | None = None, **more: Any) -> Any:
         """What a function returns, or the numbers themselves. `more` can be asked for as well."""
         if not callable(value):
             return value
@@ -92,7 +92,7 @@ def argument_names(role: str, function: ModelFunction, where: str, allowed: Coll
     """
     names = []
     for name, optional in _arguments(role, function, where, allowed):
-        if name in allowed and len(name) == 1:
+        if name in allowed and (len(name) == 1 or not isinstance(allowed, str)):
             names.append(name)
         elif not optional:  # else it is an argument of the user's own, such as a loop variable kept
             may = "it may" if " " in role else f"a {role} function may"

@@ -21,7 +21,9 @@ from livens.models.scene import Look, particles
 from livens.models.summed import dynamics
 from livens.models.system import System
 
-FORMULATIONS = ("index-3", "index-2", "ggl", "index-1")
+FORMULATIONS = ("index-3", "index-2", "ggl", "ggl-principle", "index-1")
+#: Those that impose constraints on both levels, with multipliers mu.
+_BOTH_LEVELS = ("ggl", "ggl-principle")
 #: Residuals up to this size, relative to the terms that enter them, count as rounding of the given values.
 _TOLERANCE = 1e-10
 #: A kinematic matrix is called singular if it is closer to that than this.
@@ -32,13 +34,14 @@ class MultibodyEquations:
     """``q' = Z(q) v``, ``M(q) v' = f - Z^T G^T lam``, ``0 = c(q, s)``, ``0 = g(q, s)`` (S002 def. 2.1).
 
     `kinematics` gives Z, the identity if left out: v may be angular velocities where q are angles. What moves is given
-    by `kinetic`, an energy of q and v, or by `mass`, a constant matrix of the same meaning; `potential` and `forces`
+    by `kinetic`, an energy of q and v, or by `mass`, the matrix M(q) of such an energy; `potential` and `forces`
     do the rest. The equations follow from Hamel's form of d'Alembert's principle, gyroscopic terms included. Forces
-    act on the quasi-velocities: their power is ``v.f``. `auxiliary` names variables s that `conditions` c determine for
-    every q, such as the places of contact points; `constraints` g may use them. G is the total derivative of g by q.
+    act on the quasi-velocities: their power is ``v.f``. They may depend on the multipliers ``lam`` of the constraints,
+    as friction does (S002 eq. 6.11). `auxiliary` names variables s that `conditions` c determine for every q, such as
+    the places of contact points; `constraints` g may use them. G is the total derivative of g by q.
 
-    Functions name what they need among ``q v s t k``. `formulate` makes a model of first order of it, which every
-    Runge-Kutta scheme can run.
+    Functions name what they need among ``q v s t k``, forces also ``lam``. `formulate` makes a model of first order of
+    it, which every Runge-Kutta scheme can run.
 
     >>> import livens as lv
     >>> pendulum = lv.MultibodyEquations(
@@ -82,22 +85,27 @@ class MultibodyEquations:
         t, k = ca.SX.sym("t"), ca.SX.sym("k", self.shared.size)
         read = Reader({"q": q, "v": v, "s": s, "t": t, "k": Namespace(self.shared.symbols(k))})
         if kinetic is None:
-            T = ca.dot(v, read("mass", mass, (n, n), "k") @ v) / 2
+            T = ca.dot(v, read("mass", mass, (n, n), "qk") @ v) / 2
         else:
             T = read("kinetic", kinetic, (), "qvk")
         V = ca.SX(0) if potential is None else read("potential", potential, (), "qtk")
         Z = ca.SX.eye(n) if kinematics is None else read("kinematics", kinematics, (n, n), "qk")
-        F = ca.SX(n, 1) if forces is None else read("forces", forces, (n,), "qvstk" if self.auxiliary else "qvtk")
         c = ca.SX(0, 1)
         if conditions is not None:
             c = ca.densify(read("conditions", conditions, (len(self.auxiliary),), "qstk"))
         g = ca.SX(0, 1)
         if constraints is not None:
             g = ca.densify(read("constraints", constraints, (None,), "qstk" if self.auxiliary else "qtk"))
-        self._adopt(q, v, s, t, k, T, V, Z, F, c, g)
+        lam, F = ca.SX.sym("lam", g.numel()), ca.SX(n, 1)
+        if forces is not None:
+            may = [*"qv", *("s" if self.auxiliary else ""), *(["lam"] if g.numel() else []), *"tk"]
+            F = read.shaped("forces", read.value("forces", forces, may, lam=lam), (n,))
+        self._adopt(q, v, s, t, k, T, V, Z, F, c, g, lam)
 
-    def _adopt(self, q: Any, v: Any, s: Any, t: Any, k: Any, T: Any, V: Any, Z: Any, F: Any, c: Any, g: Any) -> None:
-        self.q, self.v, self.s, self.t, self.k = q, v, s, t, k
+    def _adopt(
+        self, q: Any, v: Any, s: Any, t: Any, k: Any, T: Any, V: Any, Z: Any, F: Any, c: Any, g: Any, lam: Any
+    ) -> None:
+        self.q, self.v, self.s, self.t, self.k, self.lam = q, v, s, t, k, lam
         self.T, self.V, self.Z, self.c, self.g, self.m = T, V, Z, c, g, int(g.numel())
         momentum = ca.gradient(T, v)
         self.M = ca.jacobian(momentum, v)
@@ -130,7 +138,20 @@ class MultibodyEquations:
         made.velocities = tuple(f"v_{name}" for name in system.coordinates)
         made.shared, made.parameter_table = system.shared, system.parameter_table
         force = d.F - ca.gradient(d.R, d.v)
-        made._adopt(d.q, d.v, ca.SX(0, 1), d.t, d.k, d.T, d.V, ca.SX.eye(system.n), force, ca.SX(0, 1), d.g)
+        made._adopt(
+            d.q,
+            d.v,
+            ca.SX(0, 1),
+            d.t,
+            d.k,
+            d.T,
+            d.V,
+            ca.SX.eye(system.n),
+            force,
+            ca.SX(0, 1),
+            d.g,
+            ca.SX.sym("lam", d.g.numel()),
+        )
         return made
 
     # -- hidden constraints -------------------------------------------------------------------------------------------
@@ -165,10 +186,22 @@ class MultibodyEquations:
         """A model of first order with x = (q, v) and y = (s, lam), for ggl y = (s, lam, mu).
 
         "index-3" imposes g, "index-2" its rate, "index-1" its second rate; "ggl" imposes g and its rate, with
-        multipliers mu of ``q' = Z v + G^T mu`` (S002 def. 2.3).
+        multipliers mu of ``q' = Z v + G^T mu`` (S002 def. 2.3). "ggl-principle" does the same with the equations of the
+        GGL principle, ``M q' = M v + G^T mu`` and ``- sum_k mu_k D^2 g_k v`` among the forces (S001 eq. 28): they have
+        a Hamiltonian, and ask for a constant mass matrix and constraints that do not depend on time.
         """
         if formulation not in FORMULATIONS:
             raise InputError(f"unknown formulation '{formulation}'{suggestion(str(formulation), FORMULATIONS)}")
+        if formulation == "ggl-principle" and (
+            ca.depends_on(self.M, ca.vertcat(self.q, self.v))
+            or not self.Z.is_eye()
+            or self.auxiliary
+            or ca.depends_on(self.g, self.t)
+        ):
+            raise ModelError(
+                "the GGL principle needs a constant mass matrix, velocities q', no auxiliary variables and "
+                "constraints that do not depend on time; formulate 'ggl' asks for less"
+            )
         return Formulation(self, formulation)
 
 
@@ -194,29 +227,34 @@ class Formulation(DescriptorModel):
         self.coordinates, self.shared = (*e.coordinates, *e.velocities), e.shared
         self.parameter_table = e.parameter_table
         multipliers = [f"lam[{i}]" for i in range(e.m)]
-        multipliers += [f"mu[{i}]" for i in range(e.m)] if formulation == "ggl" else []
+        multipliers += [f"mu[{i}]" for i in range(e.m)] if formulation in _BOTH_LEVELS else []
         self.algebraic = (*e.auxiliary, *multipliers)
         self.n = len(self.coordinates)
 
     @functools.cached_property
     def descriptor(self) -> Descriptor:
         e = self.equations
-        lam, mu = ca.SX.sym("lam", e.m), ca.SX.sym("mu", e.m if self.formulation == "ggl" else 0)
+        both = self.formulation in _BOTH_LEVELS
+        lam, mu = e.lam, ca.SX.sym("mu", e.m if both else 0)
         q_rate, v_rate = ca.SX.sym("q'", e.n), ca.SX.sym("v'", e.n)
         x = ca.vertcat(e.q, e.v, e.s, lam, mu)
         xdot = ca.vertcat(q_rate, v_rate, ca.SX.sym("y'", len(self.algebraic)))
         drift = e.G.T @ mu if self.formulation == "ggl" else 0
         rows = [q_rate - e.Z @ e.v - drift, e.M @ v_rate - e.f + e.Z.T @ (e.G.T @ lam), e.c]
-        if self.formulation in ("index-3", "ggl"):
+        if self.formulation == "ggl-principle":
+            # M q' = p + G^T mu, and the force that goes with it: sum_k mu_k D^2 g_k v
+            rows[0] = e.M @ (q_rate - e.v) - e.G.T @ mu
+            rows[1] += ca.gradient(ca.dot(mu, e.G @ e.v), e.q)
+        if both or self.formulation == "index-3":
             rows.append(e.g)
-        if self.formulation in ("index-2", "ggl"):
+        if both or self.formulation == "index-2":
             rows.append(e.velocity_constraint)
         if self.formulation == "index-1":
             A, b = e.acceleration_constraint
             rows.append(A @ v_rate + b)
         for i in self.dropped:
             rows[3] = _with_row(rows[3], i, lam[i])
-            if self.formulation == "ggl":
+            if both:
                 rows[4] = _with_row(rows[4], i, mu[i])
         return Descriptor(x, xdot, e.t, e.k, ca.densify(ca.vertcat(*rows)))
 
@@ -262,7 +300,7 @@ class Formulation(DescriptorModel):
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
         """A promise to keep constraints is one for those that the formulation imposes, on whatever level."""
-        imposed = {"constraint": ("index-3", "ggl"), "velocity_constraint": ("index-2", "ggl")}
+        imposed = {"constraint": ("index-3", *_BOTH_LEVELS), "velocity_constraint": ("index-2", *_BOTH_LEVELS)}
         if name not in imposed:
             return super().promised(scheme, name, k)
         return scheme is not None and "constraint" in scheme.conserves and self.formulation in imposed[name]
@@ -310,6 +348,8 @@ class Formulation(DescriptorModel):
             raise InputError("the equations cannot be evaluated at q0, v0: the result is not finite")
         lam = np.zeros(e.m)
         lam[kept] = np.linalg.lstsq(matrix, np.concatenate([f.ravel(), -b.ravel()[kept]]), rcond=None)[0][e.n :]
+        if ca.depends_on(e.f, e.lam):
+            lam = self._with_reactions(q, v, s, lam, t0, k)
         y = np.concatenate([s, lam, np.zeros(len(self.algebraic) - len(s) - e.m)])
         return InitialState(t0, {"x": np.concatenate([q, v])} | ({"y": y} if self.algebraic else {}), dropped)
 
@@ -320,8 +360,31 @@ class Formulation(DescriptorModel):
     def _at(self, q: np.ndarray, v: np.ndarray, s: np.ndarray, t: float, k: np.ndarray) -> list[np.ndarray]:
         """g and its rate, G, M, f, and A and b of the constraint on acceleration level."""
         e = self.equations
-        at = ca.Function("at", [e.q, e.v, e.s, e.t, e.k], [e.g, e.velocity_constraint, e.G, e.M, e.f, *self._level()])
+        f = ca.substitute(e.f, e.lam, ca.SX.zeros(e.m))
+        at = ca.Function("at", [e.q, e.v, e.s, e.t, e.k], [e.g, e.velocity_constraint, e.G, e.M, f, *self._level()])
         return [np.array(value) for value in at(q, v, s, t, k)]
+
+    def _with_reactions(
+        self, q: np.ndarray, v: np.ndarray, s: np.ndarray, lam: np.ndarray, t: float, k: np.ndarray
+    ) -> np.ndarray:
+        """The multipliers where forces depend on them, by Newton's method from those of the other forces."""
+        e, (A, b) = self.equations, self._level()
+        a = ca.SX.sym("a", e.n)
+        rows = ca.vertcat(e.M @ a + A.T @ e.lam - e.f, A @ a + b)
+        unknown = ca.vertcat(a, e.lam)
+        both = ca.Function("both", [unknown, e.q, e.v, e.s, e.t, e.k], [rows, ca.jacobian(rows, unknown)])
+        x = np.concatenate([np.zeros(e.n), lam])
+        for _ in range(50):
+            value, slope = (np.array(part) for part in both(x, q, v, s, t, k))
+            if not np.all(np.isfinite(slope)):
+                break
+            step = np.linalg.lstsq(slope, value.ravel(), rcond=1e-12)[0]
+            x = x - step
+            if np.abs(step).max() <= 1e-13 * (1 + np.abs(x).max()):
+                return x[e.n :]
+        raise InputError(
+            "no multipliers were found that fulfil the equations at q0, v0 with forces that depend on them"
+        )
 
     def _nearest(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions on the constraints by the shortest Newton steps, then the nearest velocities."""

@@ -123,6 +123,10 @@ class Pose:
     def _array(self, entries: Sequence[int]) -> np.ndarray:
         return np.stack([np.broadcast_to(self._values[i], self.rows) for i in entries], axis=1)
 
+    def values(self, entry: int) -> Any:
+        """The numbers of one entry of the tape over all rows, or one number where nothing moves."""
+        return self._values[entry]
+
     def points(self, shape: Drawn) -> np.ndarray:
         """The places of a shape: row, place, component."""
         return np.stack([self._array(point) for point in shape.points], axis=1)

@@ -11,8 +11,8 @@ from typing import Any
 class Stop:
     """A function of coordinates and parameters, ``function(q, k)`` of expressions, that crosses zero where it is hit.
 
-    `direction` is that of an event. `action` is a function of some of ``q v t k h``, numbers with k as one vector and the
-    step h, that returns what is different after it.
+    `direction` is that of an event. `action` is a function of some of ``q v t k h``, numbers with k as one vector and
+    the step h, that returns what is different after it.
     """
 
     name: str

@@ -13,6 +13,7 @@ from scipy.linalg import block_diag
 
 from livens import math as m
 from livens.errors import InputError
+from livens.models.element_numbers import ElementNumbers
 from livens.models.frames import Frame
 from livens.models.summed import dynamics
 from livens.models.system import System
@@ -26,6 +27,8 @@ _RANK = 1e-8
 #: A target is approached in steps of at most this much (radians, metres).
 _STRIDE = 0.25
 _CLOSED, _HELD = 1e-11, 1e-9
+#: Drawings with this many ways to move are large.
+_LARGE = 150
 _RATES = ("rate", "speed", "velocity", "omega")
 
 
@@ -99,18 +102,7 @@ class Assembly:
     def __init__(self, system: System, parts: Sequence[Part], targets: Sequence[Target]) -> None:
         self.system, self.parts, self.targets = system, list(parts), list(targets)
         self.motion = Motion(system)
-        d = dynamics(system)
-        k = ca.DM(system.parameter_vector())
-        kept = list(self.motion.constraints)
-        g = d.g[kept] if kept else ca.SX(0, 1)
-        positions, rates = self._expressions(d.q, d.v, False), self._expressions(d.q, d.v, True)
-        arguments = [d.q, d.v, d.t, d.k]
-        # the rates are called at rest: what is left of the hidden constraints moves by itself
-        hidden, G = (d.velocity_constraint[kept], d.G[kept, :]) if kept else (ca.SX(0, 1), ca.SX(0, system.n))
-        outputs = [g, ca.jacobian(g, d.q), hidden, positions, ca.jacobian(positions, d.q), ca.jacobian(rates, d.v)]
-        mass = ca.jacobian(d.fibre_derivative, d.v)
-        function = ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass, G)])
-        self._function, self._rest = function, (np.zeros(system.n), 0.0, k)
+        self._rest = (np.zeros(system.n), 0.0, ca.DM(system.parameter_vector()))
         drawn = np.concatenate(
             [
                 part.element.placement.coordinates(part.position, _in_space(part.rotation))
@@ -120,6 +112,31 @@ class Assembly:
         )
         #: The guess; what is no part of a drawing, such as integrals of controllers, starts from zero.
         self.drawn = np.concatenate([drawn, np.zeros(system.n - drawn.size)])
+
+    @functools.cached_property
+    def _function(self) -> ca.Function:
+        system = self.system
+        d = dynamics(system)
+        kept = list(self.motion.constraints)
+        g = d.g[kept] if kept else ca.SX(0, 1)
+        positions, rates = self._expressions(d.q, d.v, False), self._expressions(d.q, d.v, True)
+        arguments = [d.q, d.v, d.t, d.k]
+        # the rates are called at rest: what is left of the hidden constraints moves by itself
+        hidden, G = (d.velocity_constraint[kept], d.G[kept, :]) if kept else (ca.SX(0, 1), ca.SX(0, system.n))
+        outputs = [g, ca.jacobian(g, d.q), hidden, positions, ca.jacobian(positions, d.q), ca.jacobian(rates, d.v)]
+        mass = ca.jacobian(d.fibre_derivative, d.v)
+        return ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass, G)])
+
+    @functools.cached_property
+    def as_drawn(self) -> bool:
+        """A large drawing that is assembled already starts from rest as it is: nothing dense need be solved."""
+        system = self.system
+        if self.targets or self.motion.size < _LARGE or any(group.model.rates for group in system.groups):
+            return False
+        numbers = ElementNumbers(system, 0.0, system.parameter_vector())
+        kept = list(self.motion.constraints)
+        open_by, moved_by = numbers.constraints(self.drawn)[kept], numbers.rate(self.drawn, np.zeros(system.n))[kept]
+        return bool(np.abs(open_by).max(initial=0.0) <= 1e-15 and not moved_by.any())
 
     def _at(self, q: np.ndarray) -> list[np.ndarray]:
         """Constraints, their slopes in q and t, targets of positions and their slopes, slopes of rates, masses, and how
@@ -156,6 +173,8 @@ class Assembly:
     @functools.cached_property
     def position(self) -> np.ndarray:
         """Coordinates that close all joints and meet the held targets; others as well as they can."""
+        if self.as_drawn:
+            return self.drawn
         value, held, angles = self._wanted(False)
         q = self._closed(self.drawn, value[:0], held[:0], angles[:0])
         if not value.size:
@@ -209,6 +228,8 @@ class Assembly:
     @functools.cached_property
     def velocity(self) -> np.ndarray:
         """Velocities that the joints allow, with the held rates, of least kinetic energy."""
+        if self.as_drawn:
+            return np.zeros(self.system.n)
         q = self.position
         value, held, _ = self._wanted(True)
         _, _, hidden, _, _, V, mass, G = self._at(q)
@@ -238,6 +259,8 @@ class Assembly:
 
     def _driven(self, q: np.ndarray) -> np.ndarray:
         """The slowest motion that moving constraints ask for."""
+        if self.as_drawn:
+            return np.zeros(self.system.n)
         _, _, hidden, _, _, _, mass, G = self._at(q)
         N = self.motion.map(q)
         root = _root(N.T @ mass @ N)

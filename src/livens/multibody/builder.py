@@ -14,7 +14,7 @@ import numpy as np
 
 import livens
 from livens.errors import InputError, suggestion, with_words
-from livens.expressions.numbers import array, one_of, path_of, positive
+from livens.expressions.numbers import array, number, one_of, path_of, positive, whole_number
 from livens.expressions.parameters import same_as
 from livens.models.element import Element
 from livens.models.problem import Problem
@@ -23,7 +23,7 @@ from livens.multibody import loads
 from livens.multibody.assembly import Assembly, Target
 from livens.multibody.bodies import Body, Point, coordinates
 from livens.multibody.contacts.start import check_overlaps, check_steps
-from livens.multibody.drawn_bodies import DrawnBodies
+from livens.multibody.drawn_beams import DrawnBeams
 from livens.multibody.drawn_contacts import DrawnContacts
 from livens.multibody.drawn_forces import DrawnForces
 from livens.multibody.drawn_joints import DrawnJoints
@@ -32,6 +32,7 @@ from livens.multibody.imports.mjcf import read_mjcf
 from livens.multibody.imports.robot import Robot
 from livens.multibody.imports.urdf import read_urdf
 from livens.multibody.joint import Joint
+from livens.multibody.load_steps import loaded_equilibrium
 from livens.multibody.mobility import Report, report
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.named import quantities
@@ -44,7 +45,7 @@ from livens.multibody.stops import impacts_of, stops_of
 _MOST_RADIANS = 50.0
 
 
-class Multibody(DrawnBodies, DrawnJoints, DrawnForces, DrawnContacts):
+class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
     """A mechanism: parts are added by its methods, each with a name first, then the bodies it is between.
 
     Points and axes are those of the drawing, in space; ``planar=True`` is for bodies in the plane x, y. The drawing
@@ -141,6 +142,7 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces, DrawnContacts):
         elements: list[Element] = [*owned, *integrals, *(one.element for one in self.connections.values())]
         elements += [*(one.element for one in self.couplings.values()), *self._acting.values()]
         elements += [element for contact in self._contacts.values() for element in contact.elements]
+        elements += self._elastic
         shared = {}
         if self.gravity is not None:
             shared["gravity"] = self.gravity
@@ -188,12 +190,20 @@ class Multibody(DrawnBodies, DrawnJoints, DrawnForces, DrawnContacts):
         """Mobility, redundancy and assembly, before anything is compiled."""
         return dataclasses.replace(report(self.system, self.assembled, self.connections), notes=tuple(self.notes))
 
-    def equilibrium(self) -> Equilibrium:
-        """A position of rest, found downhill from the start; the mechanism then starts there, at rest."""
+    def equilibrium(self, *, load_steps: int | None = None, t: float = 0.0) -> Equilibrium:
+        """A position of rest, found downhill from the start; the mechanism then starts there, at rest.
+
+        With `load_steps`, forces, torques and gravity grow to what they are at the time `t` in this many steps at
+        least, and each equilibrium is found from the one before: for elastic bodies that go far.
+        """
         if self._integrals:
             one = next(iter(self._integrals))
             raise InputError(f"the controller '{one}' rests where its error is zero: give that as the start")
-        found = equilibrium(self.system, self.assembled)
+        if load_steps is None:
+            found = equilibrium(self.system, self.assembled)
+        else:
+            steps = whole_number("load_steps", load_steps, least=1)
+            found = loaded_equilibrium(self.system, self.assembled, steps, number("t", t))
         self.assembled.settle(found.position)
         return found
 

@@ -11,6 +11,7 @@ from livens.errors import InputError
 from livens.expressions.numbers import array
 from livens.models.element import Element
 from livens.multibody.assembly import Target
+from livens.multibody.beam import Beam
 from livens.multibody.bodies import Body
 from livens.multibody.connection import Connection
 from livens.multibody.contacts.contact import Contact
@@ -40,9 +41,11 @@ class Drawing:
         self.couplings: dict[str, Coupling] = {}
         #: Angles and ways within joints that have several freedoms.
         self.gauges: dict[str, Gauge] = {}
+        self.beams: dict[str, Beam] = {}
         #: What was not taken over from the file that this was read from, or differently, in sentences.
         self.notes: list[str] = []
         self._acting: dict[str, Element] = {}
+        self._elastic: list[Element] = []  # of beams and trusses
         self._targets: list[Target] = []
         self._links: list[Element] = []
         self._drives: list[tuple[Element, str]] = []  # with the unit of what they exert
@@ -64,7 +67,8 @@ class Drawing:
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
         taken = (self.bodies, self.connections, self.couplings, self.gauges, self._acting, self._watched, self._sampled)
-        if name == "ground" or name in self._contacts or any(name in some for some in taken):
+        taken = (*taken, self.beams, self._contacts)
+        if name == "ground" or any(name in some for some in taken):
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)
 

@@ -12,6 +12,7 @@ from livens.models.element import Element, ElementModel
 from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.actuators import angular_velocity
+from livens.multibody.beam import beam_quantities
 from livens.multibody.connection import Connection
 from livens.multibody.contacts import sensors
 from livens.multibody.couplings import Coupling
@@ -38,6 +39,8 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         add(one.name, _of_connection(system, one, numbers[id(one.element)], i))
         if isinstance(one, Joint):
             add(one.name, _of_joint(one, i))
+    for beam in drawing.beams.values():
+        add(beam.name, beam_quantities(system, beam, numbers))
     for gauge in drawing.gauges.values():
         add(gauge.name, _of_joint(gauge, [place[str(c)] for c in gauge.coordinates]))
     for coupling in drawing.couplings.values():

@@ -29,6 +29,8 @@ TIERS = ("auto", "fused", "assembled", "reference")
 FUSED_UNKNOWNS = 300
 #: Of bodies in space, a third of that: what is written for each unknown is longer, and runs no faster than pieces do.
 FUSED_FRAME_UNKNOWNS = 100
+#: Elements of beams are longer still: energies through this many invariants, if there are some of them.
+_LONG_ENERGY, _SOME = 4, 3
 #: A step has hardly more unknowns than this for each coordinate and constraint.
 _FEW = 12
 #: Where nobody says how long the first step is, and nothing of the start does, it is this part of the time span.
@@ -286,17 +288,26 @@ def _own_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
 def _tier(model: Model, scheme: Scheme, wanted: str) -> str:
     """The tier for a model and a scheme: by its size, unless one is wanted that can do it."""
     most = FUSED_FRAME_UNKNOWNS if _in_space(model) else FUSED_UNKNOWNS
-    if wanted == "auto" and not (isinstance(model, System) and _FEW * (model.n + model.m) > most):
+    large = isinstance(model, System) and _FEW * (model.n + model.m) > most
+    if wanted == "auto" and not large:
         return "fused"
     unknowns = compiled_step(model, scheme).equations.size_in_pieces if isinstance(model, System) else 0
     if wanted == "auto":
-        return "assembled" if unknowns > most else "fused"
+        return "assembled" if unknowns > (0 if _has_long_energies(model) else most) else "fused"
     if not unknowns:
         raise InputError(
             f"scheme '{scheme.name}' cannot be assembled for this model: its equations are not a sum over elements; "
             "leave the tier out"
         )
     return wanted
+
+
+def _has_long_energies(model: Model) -> bool:
+    """Whether one straight line of native code for all elements would be too long, however few unknowns there are."""
+    if not isinstance(model, System):
+        return False
+    through = [element.through.get("potential") for element in model.models if element.through]
+    return sum(given is not None and given.w.numel() >= _LONG_ENERGY for given in through) >= _SOME
 
 
 def _in_space(model: Model) -> bool:

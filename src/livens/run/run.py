@@ -9,16 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from livens.engine import loop
 from livens.engine.compiled import CompiledStep, compiled_step
 from livens.engine.factors import Order
-from livens.engine.jit import ready
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.step_size import Control
 from livens.engine.steps import Carry, Stepper, Steps, Trouble, step_constants
 from livens.engine.variable_order import VariableOrderStepper
 from livens.errors import InputError, IntegrationError, Interrupted, WriteError
-from livens.expressions.stages import stage
 from livens.models.model import InitialState
 from livens.results.checkpoint import Checkpoint
 from livens.results.record import Facts, Occurrence, Record, Statistics
@@ -472,11 +469,7 @@ def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
                 f"the first step cannot be solved: {error}; {open_}. "
                 "If this is a singular position, start a little beside it"
             ) from None
-    found = compiled.stepper(plan.tier, plan.k, order, control, own, plan.threads)
-    if plan.tier == "fused" and not ready(loop.advance):
-        stage("compiling the loop, once per machine")
-        found.compile(carry)
-    return found
+    return compiled.stepper(plan.tier, plan.k, order, control, own, plan.threads)
 
 
 def _of_variable_order(plan: Plan, compiled: CompiledStep, carry: Carry, control: Control) -> Stepper:
@@ -495,11 +488,7 @@ def _of_variable_order(plan: Plan, compiled: CompiledStep, carry: Carry, control
         except SingularMatrixError as error:
             raise IntegrationError(f"a step cannot be solved: {error}; {_undetermined(one.flat, x, z, c)}") from None
 
-    found = VariableOrderStepper(compiled, plan.k, control, member, order_for)
-    if not ready(loop.advance):
-        stage("compiling the loop, once per machine")
-        found.compile(carry)
-    return found
+    return VariableOrderStepper(compiled, plan.k, control, member, order_for)
 
 
 def _undetermined(e: FlatEquations, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> str:

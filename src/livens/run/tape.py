@@ -15,15 +15,8 @@ from livens.engine.native import Code
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.step_size import flow
 from livens.engine.steps import Carry, Stepper
-from livens.engine.tangent import (
-    GROWTH_LIMIT,
-    adjoint_kernel,
-    second_kernel,
-    sweep_back,
-    sweep_forth,
-    sweep_second,
-    tangent_kernel,
-)
+from livens.engine.sweeps import sweep_back, sweep_forth, sweep_second
+from livens.engine.tangent import GROWTH_LIMIT, adjoint_kernel, second_kernel, tangent_kernel
 from livens.errors import IntegrationError
 from livens.run.march import whole_steps
 from livens.run.plan import Plan
@@ -148,7 +141,7 @@ class Tape:
             starts.append(kept[-1, 0].copy())
         nz, c = self.compiled.layout.size, self.c
         a, da, g, dg, left = np.zeros(nz), np.zeros(nz), np.zeros(c.size), np.zeros(c.size), len(self.at)
-        bars, dbars = (np.ascontiguousarray(rows, dtype=float) for rows in (bars, dbars))
+        bars, dbars, dc = (np.ascontiguousarray(rows, dtype=float) for rows in (bars, dbars, dc))
         for number, chunk in reversed(list(enumerate(self.chunks))):
             Z, X = self.steps_of(chunk)
             alone = replace(self, chunks=[replace(chunk, Z=Z, X=X)])
@@ -158,8 +151,8 @@ class Tape:
             where, at = (chunk.first, chunk.h, chunk.origin), self.at - chunk.offset
             while todo:
                 done, kernel = todo, self._second(order)
-                found = a, da, g, dg, at, bars, dbars, left, limit, float(chunk.offset), chunk.stretch
-                todo, left = sweep_second(kernel.address, todo - 1, *where, c, Z, X, D, dc, *found)
+                given, moving = (c, Z, X, D, dc, a, da, g, dg, at, bars, dbars), (float(chunk.offset), chunk.stretch)
+                todo, left = sweep_second(kernel.address, todo - 1, *where, *given, left, limit, *moving)
                 if todo:
                     tried = tried if todo == done else set()
                     order, limit = self._other(order, tried, X[todo - 1], Z[todo - 1], c)

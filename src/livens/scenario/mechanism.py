@@ -6,16 +6,18 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from livens.errors import InputError, LivensError, suggestion
+from livens.expressions.numbers import array
 from livens.multibody import units
 from livens.multibody.builder import Multibody
 from livens.multibody.parts import Part
 from livens.scenario.evaluate import CONSTANTS, evaluate
 from livens.scenario.grammar import names, parse
 from livens.scenario.reader import Document, Place
-from livens.scenario.schema import MechanismScenario
+from livens.scenario.schema import MechanismScenario, RobotScenario
 from livens.scenario.show import shown
 from livens.scenario.tokens import ExpressionError
 from livens.scenario.vocabulary import check_name
@@ -38,7 +40,7 @@ _BETWEEN_BODIES = (
     "universal",
 )
 _OF_JOINTS = {"gear": 2, "rack": 2, "belt": 2, "differential": 3}
-JOINTS = (*_BETWEEN_BODIES, "distance", *_OF_JOINTS)
+JOINTS = (*_BETWEEN_BODIES, "distance", "couple", *_OF_JOINTS)
 _IN_JOINTS = ("drive", "friction", "limit", "motor", "pd", "pid", "torsion_damper", "torsion_spring")
 #: Those whose name is a keyword, as they may be left without one.
 _NAMED_LATER = ("drive", "motor", "pd", "pid")
@@ -62,6 +64,15 @@ _LAWS: dict[str, dict[str, tuple[str, ...]]] = {
     "point_on_surface": {"surface": ("x", "y", "z")},
 }
 _UNITS = {"deg": units.deg, "mm": units.mm, "rpm": units.rpm}
+
+
+#: How names of files of robots end: URDF, and MJCF.
+ROBOTS = (".urdf", ".xml", ".mjcf")
+
+
+def robot_file(name: str, source: str) -> Path:
+    """Where the file of a robot is, seen from the file that names it."""
+    return Path(source).resolve().parent / name
 
 
 class Mechanism:
@@ -93,8 +104,11 @@ class Mechanism:
     def _draw(self) -> Multibody:
         fields = self._fields
         gravity = None if fields.gravity is None else self._vector(fields.gravity, ("gravity",))
-        with self._at(("gravity",)):
-            mb = Multibody(gravity, planar=bool(fields.planar), redundant=fields.redundant or "auto")
+        if isinstance(fields, RobotScenario):
+            mb = self._robot(fields, gravity)
+        else:
+            with self._at(("gravity",)):
+                mb = Multibody(gravity, planar=bool(fields.planar), redundant=fields.redundant or "auto")
         self._mb = mb
         for name, given in fields.bodies.items():
             self._body(name, given, ("bodies", name))
@@ -108,6 +122,28 @@ class Mechanism:
             self._sensor(name, given, ("sensors", name))
         with self._at(("start",) if fields.start else ("joints",)):
             _ = mb.assembled.state
+        return mb
+
+    def _robot(self, fields: RobotScenario, gravity: Any) -> Multibody:
+        """What a file of a robot says, with another gravity if one is given."""
+        file = robot_file(fields.robot, self._document.source)
+        with self._at(("robot",)):
+            if file.suffix.lower() not in ROBOTS:
+                ends = ", ".join(ROBOTS)
+                raise InputError(f"a robot is read from a file that ends in {ends}, got '{shown(file.name)}'")
+            if fields.planar:
+                raise InputError("a robot moves in space: planar is for mechanisms that are drawn here")
+            more = {} if fields.limit_stiffness is None else {"limit_stiffness": fields.limit_stiffness}
+            if file.suffix.lower() == ".urdf":
+                mb = Multibody.from_urdf(file, base=fields.base or "fixed", **more)
+            elif fields.base is not None:
+                raise InputError("an MJCF file says itself whether its base is fixed: base is for URDF files")
+            else:
+                mb = Multibody.from_mjcf(file, **more)
+        with self._at(("gravity",)):
+            if gravity is not None:
+                mb.gravity = array("gravity", gravity, (3,))
+        mb.redundant = fields.redundant or "auto"
         return mb
 
     def _type(self, given: Mapping[str, Any], place: Place, field: str, known: tuple[str, ...]) -> str:
@@ -132,7 +168,13 @@ class Mechanism:
         for point, at in points.items():
             where = (*place, "points", point)
             with self._at(where):
-                part.point(point, at=self._point(at, where))
+                if isinstance(at, Mapping):  # a frame
+                    if "at" not in at or not set(at) <= {"at", "axes"}:
+                        raise InputError("a frame is {at: point, axes: three columns}")
+                    axes = None if at.get("axes") is None else self._vector(at["axes"], (*where, "axes"))
+                    part.frame(point, at=self._point(at["at"], (*where, "at")), axes=axes)
+                else:
+                    part.point(point, at=self._point(at, where))
 
     def _look(self, shape: str, given: Any, place: Place) -> tuple[Any, ...]:
         """``{cylinder: [length, radius]}``: how a body of any inertia is drawn."""
@@ -149,11 +191,18 @@ class Mechanism:
     def _part(self, name: str, given: Mapping[str, Any], place: Place, known: tuple[str, ...]) -> None:
         what = self._type(given, place, "type", known)
         method = getattr(self._mb, what)
-        between = {"type", "between", "joints", "joint", "body", "through"}
+        between = {"type", "between", "joints", "joint", "body", "through", *(["weights"] if what == "couple" else [])}
         arguments = self._arguments(what, {k: v for k, v in given.items() if k not in between}, place)
         with self._at(place):
             if what in _BETWEEN_BODIES or what == "bushing":
                 method(name, *self._listed(given, place, "between", 2, self._named_body), **arguments)
+            elif what == "couple":
+                members = self._listed(given, place, "joints", None, self._joint)
+                weights = self._vector(given.get("weights"), (*place, "weights"))
+                if len(weights) != len(members):
+                    reason = f"must be one number for each of {len(members)} joints"
+                    raise self._document.error((*place, "weights"), reason)
+                method(name, *zip(members, weights, strict=True), **arguments)
             elif what in _OF_JOINTS:
                 method(name, *self._listed(given, place, "joints", _OF_JOINTS[what], self._joint), **arguments)
             elif what in _NAMED_LATER:

@@ -15,10 +15,10 @@ from livens.models.problem import Problem
 from livens.multibody.builder import Multibody
 from livens.results.result import Result
 from livens.run.simulate import simulate
-from livens.scenario.mechanism import Mechanism
+from livens.scenario.mechanism import ROBOTS, Mechanism, robot_file
 from livens.scenario.model import Model
 from livens.scenario.reader import Document, document, read
-from livens.scenario.schema import MechanismScenario, ProblemScenario, SystemScenario, validated
+from livens.scenario.schema import MechanismScenario, ProblemScenario, RobotScenario, SystemScenario, validated
 from livens.scenario.show import shown
 
 #: The problem name of systems that are written in a scenario; their description is what rebuilds them from a file.
@@ -28,8 +28,14 @@ _RUN_FIELDS = ("every", "out", "project", "redundant", "tier", "threads")
 
 
 def load(path: str | Path) -> Scenario:
-    """Read a scenario file. Whatever is wrong with it is an InputError that says where, and what is allowed."""
-    return Scenario(read(path_of("the path of a scenario", path)))
+    """Read a scenario file, or the file of a robot (URDF, MJCF).
+
+    Whatever is wrong with it is an InputError that says where, and what is allowed.
+    """
+    file = path_of("the path of a scenario", path)
+    if file.suffix.lower() in ROBOTS:
+        return Scenario(Document({"robot": file.name}, str(file)))
+    return Scenario(read(file))
 
 
 def parse(text: str, source: str = "scenario") -> Scenario:
@@ -132,7 +138,10 @@ class Scenario:
     @property
     def _description(self) -> dict[str, Any]:
         """What is needed to build the problem again, as plain texts."""
-        return {name: value for name, value in self._document.tree.items() if name not in _RUN_FIELDS}
+        found = {name: value for name, value in self._document.tree.items() if name not in _RUN_FIELDS}
+        if isinstance(self.fields, RobotScenario):  # wherever the description is read again
+            found["robot"] = str(robot_file(self.fields.robot, self._document.source))
+        return found
 
     @property
     def settings(self) -> dict[str, Any]:

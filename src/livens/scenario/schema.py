@@ -231,6 +231,17 @@ class MechanismScenario(Run):
     t_end: Number = Field(description="the end of the run")
 
 
+class RobotScenario(MechanismScenario):
+    """A robot from a URDF or MJCF file; bodies, joints and forces may be added to it."""
+
+    robot: Text = Field(description="a URDF or MJCF file, seen from the folder of this one")
+    base: Annotated[str | None, _one_of("fixed", "floating")] = None
+    limit_stiffness: Positive | None = None
+    bodies: Parts = {}
+    h: Positive = 1e-3
+    t_end: Number = 1.0
+
+
 AnyScenario = ProblemScenario | SystemScenario | MechanismScenario
 
 
@@ -242,17 +253,21 @@ def validated(document: Document) -> AnyScenario:
     kinds: dict[str, type[AnyScenario]] = {
         "problem": ProblemScenario,
         "system": SystemScenario,
+        "robot": RobotScenario,
         "bodies": MechanismScenario,
     }
     given = [kind for kind in kinds if kind in tree]
+    if given == ["robot", "bodies"]:
+        given = ["robot"]
     if len(given) != 1:
         if given:
             raise document.error(
-                (given[-1],), "a scenario has one of the fields 'problem', 'system' and 'bodies', not several of them"
+                (given[-1],),
+                "a scenario has one of the fields 'problem', 'system', 'robot', 'bodies', not several of them",
             )
         hints = (suggestion(str(key)[:60], kinds) for key in tree if str(key) not in SystemScenario.model_fields)
         hint = next((hint for hint in hints if "mean" in hint), "")
-        raise document.error((), f"a scenario needs one of the fields 'problem', 'system' and 'bodies'{hint}")
+        raise document.error((), f"a scenario needs one of the fields 'problem', 'system', 'robot' and 'bodies'{hint}")
     model = kinds[given[0]]
     try:
         return model.model_validate(tree)

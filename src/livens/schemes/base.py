@@ -142,7 +142,7 @@ class Scheme:
         >>> from livens import schemes
         >>> record = schemes.get("gauss-2").traits
         >>> record.order, record.symplectic, record.family, record.forms
-        (4, True, 'gauss-<s>', ('elements', 'descriptor'))
+        (4, True, 'gauss-<s>', ('elements', 'phase space', 'descriptor'))
         """
         declared = declaring(type(self))
         found: dict[str, Any] = {"family": None, "aliases": declared.__dict__.get("aliases", ())}

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import casadi as ca
 
 from livens import tableaus
-from livens.models.system import System
 from livens.schemes.base import Requirement, Scheme
 from livens.schemes.recipes.element_equations import ElementEquations
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
@@ -19,6 +18,7 @@ from livens.schemes.recipes.partitioned import (
     powers,
     velocity_constraint,
 )
+from livens.schemes.recipes.phase_stages import phase_stages
 from livens.schemes.recipes.relations import Relations
 from livens.schemes.step import StepEquations
 
@@ -49,6 +49,7 @@ class LobattoPair(Scheme):
     symplectic = symmetric = True
     conserves = ("constraint", "velocity_constraint", "momentum_maps")
     summary, source = "Lobatto IIIA on positions, IIIB on momenta (J-PRK)", "S002 def. 6.2"
+    forms = ("elements", "phase space")
     requires = (MASS,)
 
     def __init__(self, s: int) -> None:
@@ -56,12 +57,22 @@ class LobattoPair(Scheme):
         self.name = type(self).family.replace("<s>", str(s))
         self.order, self.estimate_order = self.pair.order, s - s % 2  # symmetric, so even
 
-    def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
+    def missing(self, model: Any) -> list[str]:
+        """Of a Hamiltonian nothing: velocities are those of its momenta."""
+        return [] if _is_hamiltonian(model) else super().missing(model)
+
+    def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         x, y = self.pair.first, self.pair.second
+        if _is_hamiltonian(model):
+            return phase_stages(model, x, y, self.estimate_order)
         relations = Relations(x.A, y.A, x.b, x.c, constant_momentum_map(model))
         recipe = _PairStages(relations, constrained=bool(model.m))
         recipe.estimate_order = self.estimate_order
         return ElementEquations(model, recipe, tuple(dropped))
+
+
+def _is_hamiltonian(model: Any) -> bool:
+    return "phase space" in model.forms and "elements" not in model.forms
 
 
 class _PairStages(PartitionedStages):

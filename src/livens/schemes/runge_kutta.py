@@ -12,6 +12,7 @@ from livens.schemes.base import Scheme
 from livens.schemes.recipes.element_equations import ElementEquations
 from livens.schemes.recipes.filtered_estimate import estimate_order
 from livens.schemes.recipes.partitioned import PartitionedStages, StagesOnConstraints, constant_momentum_map
+from livens.schemes.recipes.phase_stages import phase_stages
 from livens.schemes.recipes.relations import Relations
 from livens.schemes.recipes.stages import stage_equations
 from livens.schemes.step import StepEquations
@@ -21,12 +22,13 @@ from livens.schemes.tableaus import Tableau
 class RungeKutta(Scheme):
     """``X_i = x0 + h sum_j a_ij X'_j``, ``x1 = x0 + h sum_i b_i X'_i``, the equations fulfilled at every stage.
 
-    On a mechanical system x are its positions and momenta, in Livens form (`recipes.partitioned`). A method whose last
-    stage is the end of the step puts all stages on the constraints; the others are for systems without.
+    On a Hamiltonian x are its coordinates and momenta (`recipes.phase_stages`); so they are on a mechanical system, in
+    Livens form (`recipes.partitioned`). There a method whose last stage is the end of the step puts all stages on the
+    constraints; the others are for systems without.
     """
 
     group = "Runge-Kutta methods"
-    forms = ("elements", "descriptor")
+    forms = ("elements", "phase space", "descriptor")
     tableau: Tableau
     make: ClassVar[Callable[[int], Tableau]]
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((2,), (3,))
@@ -55,6 +57,8 @@ class RungeKutta(Scheme):
         return bool(np.linalg.matrix_rank(self.tableau.A) == self.tableau.s)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        if "phase space" in model.forms and "elements" not in model.forms:
+            return phase_stages(model, self.tableau, self.tableau, self.estimate_order)
         if "elements" not in model.forms:
             return stage_equations(model.without(dropped), self.tableau)
         T = self.tableau
@@ -68,13 +72,15 @@ class RungeKutta(Scheme):
         found = super().missing(model)
         if found:
             return found
-        if "elements" not in model.forms:
+        if "descriptor" in model.forms:
             if model.index > 2 and not self.tableau.stiffly_accurate:
                 found.append(
                     "equations of an index below 3 (it would be unstable on these; radau-iia-3 is not, or formulate "
                     "them with hidden constraints)"
                 )
             return found if self.regular or model.regular_flow else ["x' to follow from x"]
+        if "elements" not in model.forms:
+            return []
         if model.m and not self.for_constraints:
             found.append("a system without constraints")
         if not model.regular_mass and not (self.tableau.stiffly_accurate and self.regular):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.analysis.joint_forces import JointForce, sizes
+from livens.analysis.observables import walk
 from livens.errors import LivensError
 from livens.viewer.frames import text
 
@@ -22,6 +23,8 @@ _OFFERED, _NUMBERS = 40, 400_000
 #: Quantities of a mechanism that nobody plots against time.
 _SKIPPED = ("rotation", "violation")
 _AXES = "xyz"
+#: Rows of which all constraints are in memory at once.
+_BLOCK = 512
 
 
 def _curve(panel: str, name: str, values: Any, unit: str = "", log: bool = False) -> dict[str, Any]:
@@ -66,9 +69,9 @@ def curves_of(few: Result, asked: Sequence[str] = ()) -> list[dict[str, Any]]:
                 short = name.removesuffix("_momentum").replace("_", " ")
                 add("momenta", f"{short} {_AXES[i]}" if 1 < len(columns) <= 3 else short, column)
     for name, words in (("constraint", "g(q)"), ("velocity_constraint", "G(q) v")):
-        values = _observed(few, name) if few.facts.constraint_names else None
-        if values is not None and values.size:
-            add("constraints", words, np.abs(values.reshape(len(values), -1)).max(axis=1), log=True)
+        values = _largest(few, name) if few.facts.constraint_names else None
+        if values is not None:
+            add("constraints", words, values, log=True)
     if "q" not in few.stored and "x" in few.stored:  # a model of states: there is nothing else to see
         for name, values in _liveliest({n: few.x[:, i] for i, n in enumerate(few.facts.coordinates)}, _MOST):
             add("states", name, values)
@@ -108,6 +111,15 @@ def _liveliest(curves: Mapping[str, np.ndarray], count: int) -> list[tuple[str, 
     """At most so many of some curves, without those that do not change at all."""
     changing = ((name, y) for name, y in curves.items() if np.ptp(y) > 1e-9 * max(1e-300, float(np.abs(y).max())))
     return list(itertools.islice(changing, count))
+
+
+def _largest(few: Result, name: str) -> np.ndarray | None:
+    """The largest of many numbers in every row, a block of rows at a time."""
+    try:
+        found = [np.abs(values.reshape(len(t), -1)).max(axis=1) for t, (values,) in walk(few, [name], _BLOCK)]
+    except (LivensError, ValueError):  # not every model has everything
+        return None
+    return np.concatenate(found) if found else None
 
 
 def _observed(few: Result, name: str) -> np.ndarray | None:

@@ -57,15 +57,18 @@ def run_data(
     few = part(result, rows)
     tracks = Tracks(len(rows))
     shapes: list[dict[str, Any]] = []
-    forces = joint_forces(few, scene) if scene else []
+    forces: list[JointForce] = []
     low, high, size, fastest = -np.ones(3), np.ones(3), 1.0, 1.0
     if scene:
-        pose = scene.at(where(few), few.t)
+        # column by column, as the places of shapes are computed
+        pose = scene.at(np.asfortranarray(where(few)), few.t)
+        forces = joint_forces(few, scene, pose)
         velocities, fastest = _velocities(few, scene, pose)
         for shape in scene.shapes:
             entry = _shape(shape, pose, tracks)
             if shape.trace is not None and scene.moves(shape):
-                entry["path"] = [tracks.add(column) for column in pose.traced(shape).T]
+                of_point = not shape.trace
+                entry["path"] = entry["points"][0] if of_point else [tracks.add(c) for c in pose.traced(shape).T]
                 if id(shape) in velocities:
                     entry["velocity"] = [tracks.add(column) for column in velocities[id(shape)].T]
             shapes.append(entry)
@@ -109,11 +112,10 @@ def _force(force: JointForce, tracks: Tracks) -> dict[str, Any]:
 
 
 def _shape(shape: Drawn, pose: Pose, tracks: Tracks) -> dict[str, Any]:
-    points = pose.points(shape)
     entry: dict[str, Any] = {
         "kind": shape.kind,
         "name": shape.name,
-        "points": [[tracks.add(column) for column in points[:, i].T] for i in range(points.shape[1])],
+        "points": [[tracks.entry(pose, i) for i in point] for point in shape.points],
         "sizes": {name: pose.size(shape, name, 0.0) for name in shape.sizes},
         "trace": shape.trace,
     }
@@ -164,19 +166,30 @@ def _velocities(few: Result, scene: Scene, pose: Pose) -> tuple[dict[int, np.nda
 def _bounds(scene: Scene, pose: Pose) -> tuple[np.ndarray, np.ndarray, float]:
     """The box around everything in all frames, and the greatest size that everything has in one frame."""
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
-    lower, upper = np.full((pose.rows, 3), np.inf), np.full((pose.rows, 3), -np.inf)
+    lower, upper = np.full((3, pose.rows), np.inf), np.full((3, pose.rows), -np.inf)
+    ends: dict[int, tuple[float, float]] = {}  # of entries, over all rows
     shown = [shape for shape in scene.shapes if shape.kind not in _BACKGROUND] or list(scene.shapes)
     for shape in shown:
-        every = pose.points(shape)
-        points = every.reshape(-1, 3)
-        points = points[np.isfinite(points).all(axis=1)]
-        if len(points):
+        entries = [i for point in shape.points for i in point]
+        for i in set(entries) - set(ends):
+            finite = np.asarray(pose.values(i))
+            least, most = float(finite.min()), float(finite.max())
+            if not np.isfinite([least, most]).all():
+                finite = finite[np.isfinite(finite)]
+                least, most = (float(finite.min()), float(finite.max())) if finite.size else (np.inf, -np.inf)
+            ends[i] = least, most
+        if all(ends[i][0] <= ends[i][1] for i in entries):
             sizes = [pose.size(shape, name, 0.0) for name in shape.sizes]
             reach = 0.0 if shape.kind == "ground" else max(sizes, default=0.0) * (0.5 if shape.kind == "box" else 1.0)
             thick = np.array([reach, reach, reach if scene.dimension == 3 else 0.0])
-            low, high = np.minimum(low, points.min(axis=0) - thick), np.maximum(high, points.max(axis=0) + thick)
-            lower, upper = np.fmin(lower, every.min(axis=1) - thick), np.fmax(upper, every.max(axis=1) + thick)
-    whole, once = float(np.linalg.norm(high - low)), float(np.linalg.norm(upper - lower, axis=1).max())
+            for axis, i in ((axis, point[axis]) for point in shape.points for axis in range(3)):
+                low[axis], high[axis] = (
+                    min(low[axis], ends[i][0] - thick[axis]),
+                    max(high[axis], ends[i][1] + thick[axis]),
+                )
+                np.fmin(lower[axis], pose.values(i) - thick[axis], out=lower[axis])
+                np.fmax(upper[axis], pose.values(i) + thick[axis], out=upper[axis])
+    whole, once = float(np.linalg.norm(high - low)), float(np.linalg.norm(upper - lower, axis=0).max())
     size = (once if once > 0.02 * whole else whole) or 1.0
     room = 0.03 * size * np.array([1.0, 1.0, 1.0 if scene.dimension == 3 else 0.0])  # for supports, pins and balls
     return low - room, high + room, size

@@ -10,6 +10,7 @@ import numpy as np
 
 from livens.analysis.named import at_nodes
 from livens.errors import InputError
+from livens.models.scene import Pose
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -49,6 +50,7 @@ class Tracks:
         self._packed: list[np.ndarray] = []
         self._frames = frames
         self._known: dict[bytes, int] = {}
+        self._entries: dict[int, int] = {}
 
     def add(self, numbers: Any) -> int:
         """The number of a track; equal tracks are one."""
@@ -68,6 +70,12 @@ class Tracks:
             self.values.append([low, step, len(self._packed) - 1])
         self._known[key] = len(self.values) - 1
         return self._known[key]
+
+    def entry(self, pose: Pose, entry: int) -> int:
+        """The track of an entry of a scene's tape, which many shapes may share."""
+        if entry not in self._entries:
+            self._entries[entry] = self.add(pose.values(entry))
+        return self._entries[entry]
 
     def packed(self) -> str:
         """All moving tracks one after the other."""

@@ -1,5 +1,6 @@
 """Native code of any width computes what it computes for one trajectory."""
 
+import ctypes
 import subprocess
 import sys
 
@@ -10,7 +11,6 @@ import pytest
 from livens.engine import native
 from livens.engine.emit import Emitter
 from livens.engine.kernels import simple_kernel
-from livens.engine.newton import call
 from livens.expressions.graph.roundoff import VECTOR_LIBRARY, roundoff_bound, uses_library
 
 
@@ -20,14 +20,9 @@ def wide(function, points, width):
     x[:] = points
     code = simple_kernel(function, "f", width=width)
     address = x.ctypes.data
-    _called(code.address, address, address, address, address, out.ctypes.data)
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)
+    function(address, address, address, address, out.ctypes.data)
     return out
-
-
-def _called(*addresses):
-    import numba as nb
-
-    nb.njit(lambda f, a, b, c, d, e: call(f, a, b, c, d, e))(*addresses)
 
 
 def aligned(rows, width):
@@ -75,16 +70,15 @@ def test_the_library_for_vectors_is_as_good_as_the_bounds_say(name):
 def test_code_from_disk_finds_the_library_for_vectors():
     """In a process that compiles nothing, nobody else would load it."""
     program = """
+import ctypes
 import casadi as ca, numpy as np
 from livens.engine import native
 from livens.engine.kernels import simple_kernel
-from livens.engine.newton import call
-import numba as nb
 x = ca.SX.sym("x")
 code = simple_kernel(ca.Function("f", [x], [ca.cos(x) + 2]), "f", width=8)
 given = np.zeros(24)
 start = given.ctypes.data + (-given.ctypes.data) % 64
-nb.njit(lambda f, a, b: call(f, a, a, a, a, b))(code.address, start, start + 64)
+ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)(start, start, start, start, start + 64)
 print(given.max(), native.compilations)
 """
     printed = [

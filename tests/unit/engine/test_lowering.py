@@ -95,6 +95,24 @@ def test_records_within_records(mark):
     assert doubled(o) == (-18.0 if mark else 18.0)
 
 
+@dataclass(frozen=True, eq=False)
+class Span(Record):
+    start: float
+    count: int
+    size: float
+
+
+@lowered
+def end_of(span: Span) -> float:
+    return span.start + span.count * span.size
+
+
+@given(st.floats(-1e3, 1e3), st.integers(0, 50), st.floats(-1e3, 1e3))
+@settings(max_examples=40, deadline=None)
+def test_records_with_numbers(start, count, size):
+    assert end_of(Span(start, count, size)) == start + count * size
+
+
 @lowered
 def largest(x: Doubles, n: int) -> float:
     """The largest in size; what is not a number is larger than all."""

@@ -2,12 +2,23 @@
 
 import math
 
-import numba as nb
 import numpy as np
 import pytest
 
-from livens.engine.newton import DONE, FAILED, MOST_ITERATIONS, SMALL, Kernels, at_the_floor, extrapolate, scaled
-from livens.engine.newton import solve_step as solve
+from livens.engine.floor import SMALL, at_the_floor
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.kinds import Doubles
+from livens.engine.newton import (
+    CORRECTIONS,
+    DONE,
+    FAILED,
+    MOST_ITERATIONS,
+    Kernels,
+    Workspace,
+    extrapolate,
+    scaled,
+    solve_step,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,15 +42,15 @@ def test_at_the_floor(worst, last, before, iteration, done):
 
 
 def test_residuals_in_units_of_their_bounds():
-    assert scaled(np.array([1e-16, -4e-16, 7.0]), np.array([1e16, 1e16])) == pytest.approx(4.0)
-    assert scaled(np.zeros(3), np.ones(2)) == 0.0
+    assert scaled(np.array([1e-16, -4e-16, 7.0]), np.array([1e16, 1e16]), 2) == pytest.approx(4.0)
+    assert scaled(np.zeros(3), np.ones(2), 2) == 0.0
 
 
 def test_the_predictor_is_exact_for_cubics_and_alternating_errors():
     t = np.arange(6.0)
     exact = np.stack([1 + 2 * t - t**2 + 0.5 * t**3, 3 - t + 1e-3 * (-1.0) ** t], axis=1)
     x = np.zeros(2)
-    extrapolate(exact[:5], 0, x, np.array([2]))
+    extrapolate(exact[:5], x, 2, np.array([2]), 1)
     assert x == pytest.approx(exact[5], abs=1e-12)
 
 
@@ -47,28 +58,24 @@ def test_the_predictor_is_exact_for_cubics_and_alternating_errors():
 def test_the_predictor_says_where_steps_are_too_long(step, trusted):
     x = np.zeros(1)
     X = np.sin(step * np.arange(5.0))[:, None] + 0.1
-    assert extrapolate(X, 0, x, np.array([1])) is trusted
+    assert extrapolate(X, x, 1, np.array([1]), 1) is trusted
 
 
 # -- an equation without a solution -------------------------------------------------------------------------------
-_POINTER = nb.types.CPointer(nb.double)
-_KERNEL = nb.void(_POINTER, _POINTER, _POINTER, _POINTER, _POINTER)
-
-
-@nb.cfunc(_KERNEL)
-def _newton(x, z, c, r, dx):
+@lowered
+def _newton(x: Doubles, z: Doubles, c: Doubles, r: Doubles, dx: Doubles) -> None:
     r[0] = x[0] ** 2 + z[0]
     dx[0] = r[0] / (2 * x[0])
     r[1] = 1.0  # the growth of elimination
 
 
-@nb.cfunc(_KERNEL)
-def _residual(x, z, c, r, out):
+@lowered
+def _residual(x: Doubles, z: Doubles, c: Doubles, r: Doubles, out: Doubles) -> None:
     r[0] = x[0] ** 2 + z[0]
 
 
-@nb.cfunc(_KERNEL)
-def _floor(x, z, c, out, scale):
+@lowered
+def _floor(x: Doubles, z: Doubles, c: Doubles, out: Doubles, scale: Doubles) -> None:
     scale[0] = 1e16
 
 
@@ -79,10 +86,21 @@ def test_curvature_explains_what_is_near_round_off_only(missed, status):
     If it misses by round-off, the position is singular; if by more, there is no solution.
     """
     kernels = Kernels(_newton.address, 0, _residual.address, _floor.address, 0, 0, 0, 0, 0)
-    x, z, c, r, dx = np.array([1.0]), np.array([missed]), np.zeros(1), np.zeros(2), np.zeros(1)
-    found, corrections = solve(kernels, x, z.ctypes.data, c.ctypes.data, r, dx, np.array([1e16]), 100, False)
-    assert found == status
+    w = Workspace(
+        c=np.zeros(1),
+        Z=np.array([[missed]]),
+        X=np.array([[1.0]]),
+        t=np.zeros(1),
+        iterations=np.zeros(1, dtype=np.int64),
+        work=np.zeros(0),
+        dx=np.zeros(1),
+        scale=np.array([1e16]),
+        r=np.zeros(2),
+        estimate=np.zeros(0),
+        kinds=np.array([1]),
+    )
+    assert solve_step(kernels, w, w.X[0], w.Z[0], 100, False) == status
     if status == FAILED:
-        assert corrections == MOST_ITERATIONS
+        assert w.told[CORRECTIONS] == MOST_ITERATIONS
     else:
-        assert abs(x[0]) < 1e-4
+        assert abs(w.X[0, 0]) < 1e-4

@@ -186,3 +186,69 @@ def test_bad_starts():
         lv.simulate(pendulum("ggl"), q0=[-1, 0], v0=[1, 0], h=0.1, t_end=1)
     with pytest.raises(lv.InputError, match="starts from q0 and v0, not from x0"):
         lv.simulate(pendulum("ggl"), q0=[-1, 0], v0=[0, 0], x0=[0], h=0.1, t_end=1)
+
+
+# -- masses, forces and formulations of more kinds --------------------------------------------------------------------
+SLOPE, FRICTION = 0.6, 0.2
+DOWN, NORMAL = np.array([np.cos(SLOPE), -np.sin(SLOPE)]), np.array([np.sin(SLOPE), np.cos(SLOPE)])
+
+
+def sliding_block():
+    """A block on an incline, whose friction is that of the force that holds it there (S002 eq. 6.11)."""
+
+    def friction(v, lam):
+        return -FRICTION * m.abs(lam[0]) * v / m.sqrt(v @ v + 1e-16)
+
+    return lv.MultibodyEquations(
+        "x y",
+        mass=np.eye(2),
+        potential=lambda q: 9.81 * q[1],
+        constraints=lambda q: [-(NORMAL[0] * q[0] + NORMAL[1] * q[1])],
+        forces=friction,
+    )
+
+
+@pytest.mark.parametrize("formulation", ["index-1", "index-2", "ggl", "ggl-principle", "index-3"])
+def test_friction_that_depends_on_multipliers(formulation):
+    """``s = v0 t + g (sin - mu cos) t^2 / 2`` in every formulation, from a start whose multiplier is computed."""
+    model = sliding_block().formulate(formulation)
+    run = lv.simulate(model, q0=[0.0, 0.0], v0=0.1 * DOWN, scheme="radau-iia-2", h=0.05, t_end=1.0)
+    way = 0.1 + 9.81 * (np.sin(SLOPE) - FRICTION * np.cos(SLOPE)) / 2
+    assert run.x[-1, :2] @ DOWN == pytest.approx(way, abs=1e-12)
+    assert run.y[[0, -1], 0] == pytest.approx(9.81 * np.cos(SLOPE), abs=1e-10)
+
+
+def test_a_mass_matrix_that_depends_on_coordinates():
+    """Given as a matrix and as an energy: the same equations."""
+    potential, start = (
+        (lambda q: 2 * q[1] ** 2),
+        dict(q0=[0.3, 0.8], v0=[0.5, -0.2], scheme="gauss-2", h=0.05, t_end=2.0),
+    )
+    as_matrix = lv.MultibodyEquations("a r", mass=lambda q: [[1 + q[1] ** 2, 0], [0, 1]], potential=potential)
+    as_energy = lv.MultibodyEquations(
+        "a r", kinetic=lambda q, v: ((1 + q[1] ** 2) * v[0] ** 2 + v[1] ** 2) / 2, potential=potential
+    )
+    a, b = (lv.simulate(e.formulate("index-1"), **start) for e in (as_matrix, as_energy))
+    assert np.abs(a.x - b.x).max() < 1e-13 and np.ptp(a.observe("total_energy")) < 1e-5
+
+
+def test_the_ggl_principle_keeps_both_levels_and_differs_from_the_classical_equations():
+    """Both converge to the same motion; multipliers mu vanish with h; at finite h the two are not the same."""
+    pendulum = lv.MultibodyEquations(
+        "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1], constraints=lambda q: [(q @ q - 1) / 2]
+    )
+    ends = {}
+    for formulation in ("ggl", "ggl-principle"):
+        start = dict(q0=[1.0, 0.0], v0=[0.0, 0.0], scheme="radau-iia-2", t_end=1.0)
+        runs = [lv.simulate(pendulum.formulate(formulation), h=h, **start) for h in (0.05, 0.0125)]
+        for run in runs:
+            assert run.summary.max_constraint < 1e-14 and run.summary.max_velocity_constraint < 1e-13
+        assert np.abs(runs[1].y[:, 1]).max() < 0.1 * np.abs(runs[0].y[:, 1]).max()
+        ends[formulation] = [run.x[-1] for run in runs]
+    gaps = [np.abs(a - b).max() for a, b in zip(*ends.values(), strict=True)]
+    assert gaps[0] > 1e-7 and gaps[1] < 0.1 * gaps[0]
+    turning = lv.MultibodyEquations(
+        "a r", mass=lambda q: [[1 + q[1] ** 2, 0], [0, 1]], constraints=lambda q: [q[1] - 1]
+    )
+    with pytest.raises(lv.ModelError, match="the GGL principle needs a constant mass matrix"):
+        turning.formulate("ggl-principle")

@@ -14,6 +14,7 @@ from livens.models.port_hamiltonian import (
     from_mechanics,
     interconnect,
     mechanical_state,
+    network,
     start_values,
 )
 from livens.models.summed import dynamics
@@ -571,3 +572,92 @@ def test_mechanics_that_does_not_fit(changes, inputs, words):
     system = lv.System("x y", kinetic=lambda v: v @ v, **changes)
     with pytest.raises(lv.InputError, match=words):
         from_mechanics(system, inputs=inputs)
+
+
+def test_flows_and_efforts_are_observables():
+    """The power of the flow in the effort is what is supplied less what is lost, at every row."""
+    model = oscillator(u=lambda t: [m.sin(3 * t)])
+    run = lv.simulate(model, x0=[1.0, 0.0], scheme="gauss-2", h=0.05, t_end=1.0)
+    flow, effort = run.observe("flow"), run.observe("effort")
+    power = run.observe("supplied_power") - run.observe("dissipated_power")
+    assert flow.shape == effort.shape == run.x.shape
+    assert np.abs((flow * effort).sum(axis=1) - power).max() < 1e-13 and np.ptp(power) > 0.01
+
+
+# -- networks ---------------------------------------------------------------------------------------------------------
+def cart(**more):
+    given = dict(H=lambda x, k: x[0] ** 2 / (2 * k.m), B=[[1]], ports="f", parameters=dict(m=1.0)) | more
+    return lv.PortHamiltonian("p", **given)
+
+
+def spring():
+    return lv.PortHamiltonian("s", H=lambda x, k: k.c * x[0] ** 2 / 2, B=[[1]], ports="v", parameters=dict(c=4.0))
+
+
+def train(count):
+    """Carts with springs between neighbours: relations by the names of ports."""
+    parts = {f"cart{i}": cart() for i in range(count)} | {f"hook{i}": spring() for i in range(count - 1)}
+
+    def relations(y, u):
+        pulls = [u[f"hook{i}.v"] - y[f"cart{i + 1}.f"] + y[f"cart{i}.f"] for i in range(count - 1)]
+        forces = []
+        for i in range(count):
+            ahead = y[f"hook{i}.v"] if i < count - 1 else 0.0
+            behind = y[f"hook{i - 1}.v"] if i else 0.0
+            forces.append(u[f"cart{i}.f"] - ahead + behind)
+        return [*pulls, *forces]
+
+    return network(parts, relations)
+
+
+def test_a_network_of_any_number_of_systems():
+    """A chain of four carts as a network: energy and momentum stay, and it moves as the chain of masses it is."""
+    model = train(4)
+    assert model.states == (*(f"cart{i}.p" for i in range(4)), *(f"hook{i}.s" for i in range(3))) and not model.ports
+    assert model.parameters["cart2_m"] == 1.0 and model.parameters["hook1_c"] == 4.0
+    run = lv.simulate(
+        model, x0=[1.0, 0, 0, 0, 0.2, 0, 0], scheme="gauss-3", h=0.02, t_end=2.0, parameters=dict(cart2_m=2.0)
+    )
+    masses = np.array([1.0, 1.0, 2.0, 1.0])
+    chain = lv.System(
+        "a b c d",
+        kinetic=lambda v: sum(mass * v[i] ** 2 for i, mass in enumerate(masses)) / 2,
+        potential=lambda q: 2 * ((q[1] - q[0]) ** 2 + (q[2] - q[1]) ** 2 + (q[3] - q[2]) ** 2),
+    )
+    same = lv.simulate(chain, [0.0, 0.2, 0.2, 0.2], [1.0, 0, 0, 0], scheme="gauss-3", h=0.02, t_end=2.0)
+    assert np.abs(run.x[:, :4] - same.v * masses).max() < 1e-12
+    assert np.abs(run.x[:, 4:] - np.diff(same.q, axis=1)).max() < 1e-12
+    assert np.ptp(run.x[:, :4].sum(axis=1)) < 1e-13 and run.summary.max_energy_drift < 1e-13
+
+
+def test_a_network_of_rigid_couplings_is_that_of_pairs():
+    """Three carts with equal velocities and one force on all: a port stays open."""
+    stiff = network(
+        {"a": cart(), "b": cart(parameters=dict(m=2.0)), "c": cart(parameters=dict(m=3.0))},
+        lambda y: [y["a.f"] - y["b.f"], y["b.f"] - y["c.f"]],
+    ).with_input([12.0])
+    run = lv.simulate(stiff, x0=[0.0] * len(stiff.states), scheme="radau-iia-2", h=0.05, t_end=1.0, project=True)
+    assert run.x[-1, :3] == pytest.approx([2.0, 4.0, 6.0], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("relations", "words"),
+    [
+        (lambda y, u: [u["a.f"] - y["a.f"]], "power"),
+        (lambda y, u: [u["a.g"] - y["b.f"]], "there is no open port 'a.g'; did you mean 'a.f'"),
+        (lambda y, u: [u["a.f"] * y["b.f"]], "sums of outputs and inputs with constant factors"),
+        (lambda y, u: [u["a.f"] - 1.0], "sums of outputs and inputs with constant factors"),
+        (lambda y, u: [], "at least one"),
+        (lambda y, w: [y["a.f"]], "asks for 'w'"),
+        (3, "relations must be a function of y and u"),
+    ],
+)
+def test_networks_that_are_refused(relations, words):
+    with pytest.raises(lv.LivensError, match=words):
+        network({"a": cart(), "b": cart()}, relations)
+
+
+@pytest.mark.parametrize("systems", [{}, {"a": cart()}, {"a": cart(), "b": 3}, {"a": cart(), "b c": cart()}, [1, 2]])
+def test_what_is_no_network(systems):
+    with pytest.raises(lv.InputError):
+        network(systems, lambda y, u: [u["a.f"]])

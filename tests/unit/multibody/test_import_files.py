@@ -284,7 +284,7 @@ def test_what_an_mjcf_says_besides_is_noted(tmp_path):
         (body('<joint class="x"/>'), "there is no default class 'x'"),
         (body('<joint damping="-1"/>'), "must not be negative"),
         (body('<joint springdamper="1 1"/>'), "springdamper"),
-        (body('<joint type="ball" damping="1"/>'), "no single angle or way"),
+        (body('<joint type="ball" armature="1"/>'), "no single angle or way"),
         (body('<joint/><geom type="hfield" size="1"/>'), "height fields"),
         (body('<joint/><geom size="0"/>'), "greater than 0"),
         (body("<joint/><geom/>"), "'size' is missing"),

@@ -64,9 +64,9 @@ def test_every_runge_kutta_and_comparison_method_is_among_them():
         ("nambu-t", Swing(), "needs a Nambu system (Nambu), not a Swing; schemes that fit: gauss-2, radau-iia-3"),
         ("stormer-verlet", Swing(), "needs a model in coordinates and momenta (Hamiltonian, or a System without"),
         (
-            "gauss-2",
+            "radau",
             lv.Hamiltonian("x", kinetic=lambda p: p[0] ** 2 / 2),
-            "or a model in descriptor form (FirstOrder, PortHamiltonian, ...), not a Hamiltonian; schemes that fit: "
+            "needs a model in descriptor form (FirstOrder, PortHamiltonian, ...), not a Hamiltonian; schemes that fit: "
             "implicit-midpoint, stormer-verlet",
         ),
         ("heun", lv.problems.load("simple-pendulum").system, "needs a system without constraints, with a regular mass"),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from livens.engine import newton
 from livens.engine.assembled.assembly import ENDS, NEWTON, POOL, RESIDUAL, TURN
 from livens.engine.assembled.fronts import FACTOR, FORWARD, KEEP
 from livens.engine.assembled.parts import (
@@ -23,11 +22,12 @@ from livens.engine.assembled.parts import (
     sum_up,
 )
 from livens.engine.assembled.prediction import RING, best_candidate
+from livens.engine.floor import SMALL, at_the_floor
 from livens.engine.loop import REFRESH
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
 from livens.engine.lowering.words import address
-from livens.engine.newton import CURVATURE_LIMIT, DONE, FAILED, SMALL
+from livens.engine.newton import CURVATURE_LIMIT, DONE, FAILED
 
 #: Newton's method gives up after this many corrections.
 MOST_CORRECTIONS = 25
@@ -45,8 +45,6 @@ KNOWN, SIZE, COORDINATES, MULTIPLIERS, CORRECTIONS, SLOW, KEPT, BOOK = range(8)
 
 #: Where a call says how many steps are done, and how many corrections the last one took.
 STEPS_DONE, TAKEN, _TOLD = range(3)
-#: The rule of all tiers.
-at_the_floor = lowered(newton.at_the_floor.py_func)  # type: ignore[attr-defined]  # what Numba compiles
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,9 +81,6 @@ class AssembledStepper:
     def restore(self, stored: dict[str, Any]) -> None:
         """All that goes on from step to step is in the carry."""
 
-    def compile(self, carry: Carry) -> None:
-        """That was done when it was made."""
-
     def release(self) -> None:
         """The arrays belong to this run alone: of a large system they would be a burden to keep."""
 

@@ -49,19 +49,28 @@ class Lowered:
         return compile_library(library(self._together))
 
     @functools.cached_property
-    def _entry(self) -> tuple[Any, list[Kind]]:
+    def _entry(self) -> tuple[Any, list[tuple[int, Kind]]]:
+        """The function, and which of its arguments are given by their addresses."""
         kinds = [kind for name, kind in self.kinds.items() if name != "return"]
         result = _C[self.kinds.get("return", NOTHING)]
         prototype = ctypes.CFUNCTYPE(result, *[_C.get(kind, ctypes.c_void_p) for kind in kinds])
-        return prototype(self._code.address_of(self.name)), kinds
+        return prototype(self.address), [(i, kind) for i, kind in enumerate(kinds) if kind.llvm == "ptr"]
+
+    @property
+    def address(self) -> int:
+        """Where its code is, for native code that calls it."""
+        return self._code.address_of(self.name)
 
     def compile(self) -> None:
         """See to it that there is code."""
         _ = self._entry
 
     def __call__(self, *arguments: Any) -> Any:
-        entry, kinds = self._entry
-        return entry(*[slot(value, kind) for value, kind in zip(arguments, kinds, strict=True)])
+        entry, by_address = self._entry
+        given = list(arguments)
+        for i, kind in by_address:
+            given[i] = slot(given[i], kind)
+        return entry(*given)
 
 
 def lowered(function: F) -> F:

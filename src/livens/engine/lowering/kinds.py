@@ -51,21 +51,30 @@ def slot(value: Any, kind: Kind) -> Any:
         assert value.dtype == _ELEMENTS[kind.element] and value.flags.c_contiguous, (value.dtype, kind)
         return value.__array_interface__["data"][0]
     if kind.record is not None:
-        return value.slots.ctypes.data
+        return value.address
     return float(value) if kind is FLOAT else int(value)
+
+
+def _bits(value: Any) -> int:
+    """A number as 64 bits."""
+    return int(np.float64(value).view(np.int64)) if isinstance(value, float) else int(value)
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """Arrays and whole numbers that belong together, and do not change as long as a function runs."""
+    """Arrays and numbers that belong together, and do not change as long as a function runs."""
 
-    #: Numbers and addresses, field by field.
+    #: Addresses, whole numbers, and the bits of other numbers, field by field.
     slots: ClassVar[np.ndarray]
+    #: Where they stand.
+    address: ClassVar[int]
 
     def __post_init__(self) -> None:
         kinds = kinds_of(cast(Hashable, type(self)))
-        values = [slot(getattr(self, field.name), kinds[field.name]) for field in fields(self)]
-        object.__setattr__(self, "slots", np.array(values, dtype=np.int64))
+        values = [_bits(slot(getattr(self, field.name), kinds[field.name])) for field in fields(self)]
+        slots = np.array(values, dtype=np.int64)
+        object.__setattr__(self, "slots", slots)
+        object.__setattr__(self, "address", slots.__array_interface__["data"][0])
 
     @classmethod
     def place(cls, name: str) -> int:

@@ -37,6 +37,7 @@ _RELATIONS = {
 }
 _INTRINSICS = """declare double @llvm.fabs.f64(double)
 declare double @llvm.sqrt.f64(double)
+declare double @llvm.pow.f64(double, double)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 """
@@ -332,6 +333,9 @@ class _Writer:
         if isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant) and node.right.value == 2:
             value = self._of(node.left)
             return self._operated(node, ast.Mult(), value, value)
+        if isinstance(node.op, ast.Pow):
+            base, power = (self._as(self._of(part), FLOAT) for part in (node.left, node.right))
+            return self._value(f"call double @llvm.pow.f64(double {base}, double {power})"), FLOAT
         return self._operated(node, node.op, self._of(node.left), self._of(node.right))
 
     def _operated(self, node: ast.AST, operator: ast.operator, left: Value, right: Value) -> Value:

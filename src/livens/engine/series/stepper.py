@@ -70,9 +70,6 @@ class SeriesStepper:
         self._still = [i for i in range(equations.layout.size) if i not in moving]
         self._room: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
-    def compile(self, carry: Carry) -> None:
-        """There is no loop but the native one."""
-
     def release(self) -> None:
         self._room = None
 

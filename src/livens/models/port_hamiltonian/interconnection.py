@@ -42,7 +42,11 @@ def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: Any, N: Any) -> Port
     >>> interconnect(mass("p"), mass("q"), M=[[1, -1]], N=[[0, 0]])  # equal velocities, one force on both
     <livens.PortHamiltonian: states p q coupling_0, port force_p>
     """
-    both = _side_by_side(a, b)
+    return related(side_by_side(a, b), M, N)
+
+
+def related(both: Both, M: Any, N: Any) -> PortHamiltonian:
+    """One system of systems side by side, by ``M y + N u = 0`` for their open ports."""
     relations = read_relations(M, N, both.ports, [i for i, law in enumerate(both.structure.laws) if law is None])
     _check_loops(both, relations)
     relations.check_power()
@@ -61,7 +65,8 @@ class Both:
     parameters: ParameterTable
 
 
-def _side_by_side(a: PortHamiltonian, b: PortHamiltonian) -> Both:
+def side_by_side(a: PortHamiltonian, b: PortHamiltonian) -> Both:
+    """Both with nothing between them."""
     values = _merged(a.shared.values, b.shared.values)
     parameters = Parameters(dict(zip(values, [*a.shared.values.values(), *b.shared.values.values()], strict=True)))
     if len(parameters.values) < len(a.shared.values) + len(b.shared.values):

@@ -223,9 +223,15 @@ class PortHamiltonian(DescriptorModel):
 
     @property
     def observables(self) -> Mapping[str, Any]:
-        """Powers, inputs and outputs, by name."""
-        d = self.descriptor
-        found = {"dissipated_power": d.dissipated, "supplied_power": d.supplied}
+        """Powers, flows ``E x' + r``, efforts z, inputs and outputs, by name."""
+        d, s = self.descriptor, self.structure
+        flow = (s.J - s.R) @ s.z + (s.B - s.P) @ d.u
+        found = {
+            "dissipated_power": d.dissipated,
+            "supplied_power": d.supplied,
+            "effort": s.z,
+            "flow": ca.densify(flow),
+        }
         found |= {"input": d.u, "output": d.y} if self.m else {}
         constraint, rate = self.watched_constraints()
         found |= {"constraint": constraint} if constraint.numel() else {}

@@ -16,6 +16,7 @@ from livens.multibody.contacts import friction as resisting
 from livens.multibody.contacts.friction import Friction
 from livens.multibody.contacts.geometry.base import Geometry
 from livens.multibody.contacts.laws.base import Law
+from livens.multibody.contacts.looks import surroundings
 from livens.multibody.contacts.pairs import Spot, spots
 from livens.multibody.contacts.shape import Shape
 from livens.multibody.parts import Part
@@ -97,7 +98,10 @@ class Contact:
         if self._owner is not None:
             more = {name: same_as(self._owner, name) for name in more}
         a, b = _end(spot.first, spot.turns_first), _end(spot.second, spot.turns_second)
-        pushing = self._element(self.name, spot, more, a, b, potential=elastic(spot.geometry, law, a[0], b[0]))
+        look = None if self._owner is not None else surroundings(self.first, self.second)
+        pushing = self._element(
+            self.name, spot, more, a, b, potential=elastic(spot.geometry, law, a[0], b[0]), look=look
+        )
         self._owner = self._owner or pushing
         found, tied = [pushing], {name: same_as(self._owner, name) for name in more}
         if self.damping:

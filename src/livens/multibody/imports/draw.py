@@ -10,7 +10,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.models.element import Element
 from livens.models.shapes import Shape
-from livens.multibody import sliding
+from livens.multibody import balls, sliding
 from livens.multibody.assembly import Target
 from livens.multibody.gauge import Gauge
 from livens.multibody.imports.chains import composed
@@ -179,6 +179,10 @@ class Drawer:
                 joint = mb.joint(what, self._name(one.name, "joint"), first, second, at=one.at, axis=axis)
                 if one.kind != "ball":
                     self.joints[one.name] = joint
+                elif one.acts and not (one.armature or one.friction):
+                    self._in_ball(one, joint)
+                    self.unmeasured.add(one.name)
+                    return
         else:
             found = composed(link, chain)
             if found.kind is not None:
@@ -194,8 +198,8 @@ class Drawer:
                 self.unmeasured.add(freedom.name)
                 if freedom.acts:
                     raise freedom.node.error(
-                        "what acts in a joint that has no single angle or way (its stiffness, damping, armature or "
-                        "frictionloss) is not taken over: a ball, a free joint, or three hinges in a point"
+                        "what acts in a joint that has no single angle or way (stiffness, damping, armature, "
+                        "frictionloss) is not taken over: a free joint, three hinges in one; of a ball, the last two"
                     )
             else:
                 self._forces(freedom, self.joints[freedom.name])
@@ -228,6 +232,16 @@ class Drawer:
             else:
                 lower, upper = freedom.range
                 mb.limit(f"{joint.name} limit", joint, lower=lower, upper=upper, stiffness=self.limit_stiffness)
+
+    def _in_ball(self, freedom: Freedom, joint: Joint) -> None:
+        """A spring against the angle between both bodies, relaxed as drawn, and a damper against its rate."""
+        sides = joint.a, joint.b
+        if freedom.stiffness:
+            name, law = f"{joint.name} spring", balls.spring(*sides)
+            self.mb._act(name, joint.acting(name, dict(stiffness=freedom.stiffness), potential=law))
+        if freedom.damping:
+            name, loss = f"{joint.name} damper", balls.damper(*sides)
+            self.mb._act(name, joint.acting(name, dict(viscosity=freedom.damping), dissipation=loss))
 
     def _rotor(self, freedom: Freedom, joint: Joint) -> None:
         """The inertia of a motor behind a gear: a rotor on the ground that turns as the joint does, and weighs nothing.

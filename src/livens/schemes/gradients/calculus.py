@@ -55,9 +55,18 @@ def corrected(estimate: Any, missing: Any, w: Any, z: Any) -> Any:
     Where the correction drops below round-off (``|w| < 1e-10 |z|``) it is faded out, which keeps value and derivative
     bounded at ``w = 0``.
     """
-    square = ca.dot(w, w)
-    fade = (_TINY**2 * ca.dot(z, z) + _TINY_LENGTH**2) ** 2
+    square, fade = _faded(w, z)
     return estimate + missing * square / (square**2 + fade) * w
+
+
+def weight(w: Any, z: Any) -> Any:
+    """``1/|w|^2``, which fades to zero where `corrected` leaves the correction out."""
+    square, fade = _faded(w, z)
+    return square / (square**2 + fade)
+
+
+def _faded(w: Any, z: Any) -> tuple[Any, Any]:
+    return ca.dot(w, w), (_TINY**2 * ca.dot(z, z) + _TINY_LENGTH**2) ** 2
 
 
 def _has_kink(function: ca.Function) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 
 from livens.schemes.gradients.base import DiscreteGradient
-from livens.schemes.gradients.calculus import Slope, corrected, defect
+from livens.schemes.gradients.calculus import Slope, corrected, defect, weight
 
 
 class Gonzalez(DiscreteGradient):
@@ -35,3 +35,21 @@ class Gonzalez(DiscreteGradient):
         # only the coordinates f depends on enter the length of w; with them all, directionality would hold as well, but
         # the correction would push coordinates that f knows nothing of
         return corrected(midpoint, missing, w * slope.support, z * slope.support)
+
+    def derivative(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
+        """How ``DG f(x, x + w)`` changes with w, which is a vector of symbols.
+
+        What automatic differentiation finds, with a third of the operations: the increment of f changes with w as f
+        does at ``x + w``.
+        """
+        z, slope = x + w / 2, Slope(function)
+        at = ca.SX.sym("z", w.numel())
+        curvature = ca.Function("curvature", [at, *others], [ca.jacobian(slope(at, *others), at)])(z, *others)
+        if slope.linear:
+            return curvature / 2
+        midpoint, used = slope(z, *others), slope.support
+        missing = defect(function, midpoint, x, w, others)
+        by_w = slope(x + w, *others) - midpoint - curvature @ w / 2
+        size = weight(w * used, z * used)
+        grown = size * by_w + missing * ca.gradient(size, w)
+        return curvature / 2 + (w * used) @ grown.T + missing * size * ca.diag(used)

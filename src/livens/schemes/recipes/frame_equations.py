@@ -20,6 +20,8 @@ from livens.models.element import ElementModel
 from livens.models.frames import Frame, body_kinds, mass_and_euler
 from livens.models.model import digest_of
 from livens.models.system import System
+from livens.schemes.gradients.equivariant import Equivariant
+from livens.schemes.gradients.gonzalez import Gonzalez
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, State
 from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState, GGLBody, cross
 from livens.schemes.recipes.pieces import Pieces
@@ -75,6 +77,8 @@ class FrameKernel:
         self.share = ca.Function("share", arguments, [rows, constraints, work])
         slopes = [ca.jacobian(rows, v_m), ca.jacobian(rows, lam), ca.jacobian(constraints, v_m)]
         self.slopes = ca.Function("slopes", arguments, slopes)
+        #: The derivative by v_m as a product of small matrices, where it is one; see `chained`.
+        self.chain = None if m else chained(scheme.force_scheme(), model, arguments)
         if scheme.both_levels and m:
             pull = ca.densify(scheme.pull(energies, q, v_m, gam, h, t))
             self.pull = ca.Function("pull", [v_m, gam, q, h, t, model.k], [pull])
@@ -95,6 +99,45 @@ class Slopes:
     """Derivatives of a kernel's functions: they follow from these, and are no part of what the step is."""
 
     of: ca.Function
+
+
+#: Energies through at least this many invariants have derivatives that are cheaper as products.
+_MANY_INVARIANTS = 4
+
+
+def chained(scheme: Any, model: ElementModel, arguments: list[Any]) -> Slopes | None:
+    """The derivative of an element's rows by v_m in the parts of ``U H V + S``, for an energy through many invariants.
+
+    Its forces are ``D^T f`` with the slopes D of the invariants in the middle and the discrete gradient f of the energy
+    by the invariants. So U is ``h D^T``, H the derivative of f by the increment of the invariants, V how this follows
+    from v_m, and S what changes with the slopes, and with other forces of the element.
+    """
+    given, gradient = model.through.get("potential"), getattr(scheme, "gradient", None)
+    if given is None or given.w.numel() < _MANY_INVARIANTS or not isinstance(gradient, Equivariant):
+        return None
+    if not isinstance(gradient.inner, Gonzalez):
+        return None
+    v_m, _, q, h, t, k = arguments
+    D = ca.Function("D", [model.q, model.k], [ca.jacobian(given.of, model.q)])
+    of, energy = ca.Function("of", [model.q, model.k], [given.of]), ca.Function("F", [given.w, model.k], [given.energy])
+    w, f = ca.SX.sym("w", given.w.numel()), ca.SX.sym("f", given.w.numel())
+    by_w = gradient.inner(energy, of(q, k), w, k)
+    middle, increment = D(q + h / 2 * v_m, k), D(q + h / 2 * v_m, k) @ (h * v_m)
+    force, H = ca.substitute([by_w, gradient.inner.derivative(energy, of(q, k), w, k)], [w], [increment])
+    # invariants are quadratic, so their increment changes with the end of the step as they do there
+    bent = ca.substitute(ca.jacobian(h * middle.T @ f, v_m), f, force)
+    others = _other_forces(scheme, model, v_m, q, h, t)
+    parts = [h * middle.T, H, h * D(q + h * v_m, k), bent + others]
+    return Slopes(ca.Function("chain", arguments, [ca.sparsify(part) for part in parts]))
+
+
+def _other_forces(scheme: Any, model: ElementModel, v_m: Any, q: Any, h: Any, t: Any) -> Any:
+    """How the rows of an element change with v_m without its potential."""
+    parts = model.q, model.v, model.t, model.k, model.quaternions
+    rest = ElementModel(*parts, ca.SX(0), ca.SX(0), model.R, model.F, ca.SX(0, 1), {})
+    unknown = SimpleNamespace(v_m=v_m, lam=ca.SX(0, 1))
+    share = scheme.share(ElementEnergies(rest), State(q=q, v=v_m, p=v_m), State(q=q + h * v_m), unknown, h, t)
+    return ca.jacobian(ca.densify(ca.vertcat(*share.rows)), v_m)
 
 
 class BodyKernel:

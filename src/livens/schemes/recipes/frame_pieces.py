@@ -203,10 +203,10 @@ def _attached(
     v_m, contract, spread, bend = _kinematics(recipes, role, place, seen, y, local.z, h)
     arguments = v_m, lam if kept else ca.SX(0, 1), q, h, local.t, local.k
     forces, constraints, work = kernel.share(*arguments)
-    by_v, by_lam, of_g = kernel.slopes(*arguments)
+    _, by_lam, of_g = kernel.slopes(*arguments)
     chosen = [i for i, is_kept in enumerate(kept) if is_kept]
     corner = ca.SX(m, m)
-    jacobian = contract @ by_v @ spread + bend(forces)
+    jacobian = _turned_slopes(kernel, arguments, contract, spread) + bend(forces)
     rows = contract @ forces
     plain, keeps = None, []
     if m:
@@ -233,6 +233,14 @@ def _attached(
         "element", local, rows, {"x": x, "z": z, "k": k, "m": gaps}, None, jacobian, [(work, ledgers)], keeps,
         force=True, plain=plain,
     )  # fmt: skip
+
+
+def _turned_slopes(kernel: FrameKernel, arguments: Any, contract: Any, spread: Any) -> Any:
+    """The derivative of the forces on bodies at given arms; bodies have fewer unknowns than invariants directors."""
+    if kernel.chain is None:
+        return contract @ kernel.slopes(*arguments)[0] @ spread
+    U, H, V, S = kernel.chain.of(*arguments)
+    return ((contract @ U) @ H) @ (V @ spread) + contract @ S @ spread
 
 
 def _whole_directors(

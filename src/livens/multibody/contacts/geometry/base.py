@@ -10,7 +10,7 @@ import casadi as ca
 from livens import math as m
 from livens.multibody.actuators import angular_velocity
 from livens.multibody.joint_table import split
-from livens.multibody.placement import Ground, Placement
+from livens.multibody.placement import Directors, Ground, Placement
 
 #: Lengths are kept this far from zero where a root is taken of a square that may vanish.
 TINY = 1e-60
@@ -60,14 +60,26 @@ class Geometry:
 
 
 def velocity_at(placement: Placement, q: Any, v: Any, point: Any) -> Any:
-    """How fast the body moves at a point of space."""
+    """How fast the body moves at a point of space: as the point of the body that is there."""
     d = placement.dimension
     if isinstance(placement, Ground):
         return m.array([0.0] * d)
     if not placement.turns:
         return v[:d]
-    omega, arm = angular_velocity(placement, q, v), point - q[:d]
-    return v[:d] + (m.cross(omega, arm) if d == 3 else omega * m.array([-arm[1], arm[0]]))
+    assert isinstance(placement, Directors)  # as all bodies of a drawing are
+    return placement.velocity(q, v, _material(placement.parts(q)[1:], point - q[:d]))
+
+
+def _material(directors: Any, arm: Any) -> Any:
+    """The components of a vector along directors, which in the middle of a step are not quite orthonormal.
+
+    By cofactors: a force at the point then has its moment about the centre, however far a step turns the body.
+    """
+    if len(directors) == 2:
+        e, f = directors
+        return m.array([m.cross(arm, f), m.cross(e, arm)]) / m.cross(e, f)
+    cofactors = [m.cross(directors[(i + 1) % 3], directors[(i + 2) % 3]) for i in range(3)]
+    return m.array([m.dot(c, arm) for c in cofactors]) / m.dot(directors[0], cofactors[0])
 
 
 def slip(a: Placement, b: Placement, q: Any, v: Any, normal: Any, point: Any) -> Any:

@@ -1,0 +1,146 @@
+"""Stiff equations at equal error: `radau` beside SciPy's Radau and SUNDIALS' CVODES, each at its best tolerance."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from livens.bench.case import Say
+from livens.bench.ours import Best
+from livens.bench.report import Goal, Line, Report
+from livens.models.first_order import FirstOrder
+from livens.run.control import StepControl
+from livens.run.prepare import prepare
+
+#: Errors at the end, relative in the worst variable, at which codes are compared.
+_ERRORS = (1e-5, 1e-8)
+#: What each code is asked for: the best setting that is accurate enough counts.
+_TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
+
+
+@dataclass(frozen=True)
+class Stiff:
+    """A problem, where it ends, and what is tolerated there absolutely, in units of the tolerance."""
+
+    model: FirstOrder
+    x0: tuple[float, ...]
+    t_end: float
+    exact: tuple[float, ...]
+    absolute: float
+
+
+def problems() -> dict[str, Stiff]:
+    """With their ends, from the test set for IVP solvers (Mazzia and Magherini 2008)."""
+    oscillator = FirstOrder("x v", rhs=lambda x: [x[1], 1000 * (1 - x[0] ** 2) * x[1] - x[0]])
+    reactions = FirstOrder(
+        "a b c",
+        rhs=lambda x: [
+            -0.04 * x[0] + 1e4 * x[1] * x[2],
+            0.04 * x[0] - 1e4 * x[1] * x[2] - 3e7 * x[1] ** 2,
+            3e7 * x[1] ** 2,
+        ],
+    )
+    end = (0.2083340149701255e-7, 0.8333360770334713e-13, 0.9999999791665050)
+    return {
+        "Van der Pol, mu = 1000": Stiff(
+            oscillator, (2.0, 0.0), 2000.0, (1.706167732170483, -0.8928097010247975e-3), 1e-3
+        ),
+        "Robertson, t = 1e11": Stiff(reactions, (1.0, 0.0, 0.0), 1e11, end, 1e-12),
+    }
+
+
+#: From a tolerance to the state at the end.
+Code = Callable[[float], np.ndarray]
+
+
+class StiffEquations:
+    """Wall time of whole runs; ours with every step stored and watched."""
+
+    name = "stiff equations"
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, str, float], Best] = {}
+        self._trouble: dict[str, str] = {}
+
+    @functools.cached_property
+    def _known(self) -> dict[str, dict[str, Code]]:
+        return {name: codes(problem) for name, problem in problems().items()}
+
+    def play(self, first: bool, say: Say) -> None:
+        for name, problem in problems().items():
+            exact = np.array(problem.exact)
+            for code, run in self._known[name].items():
+                for tolerance in _TOLERANCES:
+                    say(f"{name}, {code} at {tolerance:g}")
+                    if first and code == "radau":
+                        run(tolerance)  # what is compiled is compiled here
+                    begun = time.perf_counter()
+                    try:
+                        end = run(tolerance)
+                    except RuntimeError as failure:
+                        self._trouble[f"{code}, {name} at {tolerance:g}"] = str(failure).split("\n")[0][:80]
+                        continue
+                    seconds = time.perf_counter() - begun
+                    error = float(np.abs(end / exact - 1).max())
+                    for target in _ERRORS:
+                        if error <= target:
+                            self._times.setdefault((name, code, target), Best()).add(1e3 * seconds)
+                    if error <= min(_ERRORS):
+                        break  # more digits would only take longer
+
+    def tell(self, report: Report) -> None:
+        report.skipped |= self._trouble
+        for name in problems():
+            for target in _ERRORS:
+                ours = self._times.get((name, "radau", target), Best()).value
+                for code in ("SciPy Radau", "SUNDIALS CVODES"):
+                    theirs = self._times.get((name, code, target), Best()).value
+                    case = f"{name} to {target:g}, radau"
+                    report.lines.append(Line(case, ours, "ms", Goal(">=", 1), code, theirs))
+
+
+def codes(problem: Stiff) -> dict[str, Code]:
+    """All codes, ready to run."""
+    step = prepare(problem.model, "radau")
+    d = problem.model.descriptor
+    field = problem.model.field
+    rates = ca.Function("rates", [d.x, d.t], [field])
+    slopes = ca.Function("slopes", [d.x, d.t], [ca.densify(ca.jacobian(field, d.x))])
+
+    def ours(tolerance: float) -> np.ndarray:
+        control = StepControl(tolerance=tolerance, absolute=tolerance * problem.absolute)
+        end: np.ndarray = step.run(x0=problem.x0, t_end=problem.t_end, control=control, progress=False).x[-1]
+        return end
+
+    return {
+        "radau": ours,
+        "SciPy Radau": functools.partial(_scipy, problem, rates, slopes),
+        "SUNDIALS CVODES": functools.partial(_cvodes, problem, {"x": d.x, "t": d.t, "ode": field}),
+    }
+
+
+def _scipy(problem: Stiff, rates: ca.Function, slopes: ca.Function, tolerance: float) -> np.ndarray:
+    found = solve_ivp(
+        lambda t, x: np.array(rates(x, t)).ravel(),
+        (0.0, problem.t_end),
+        problem.x0,
+        method="Radau",
+        jac=lambda t, x: np.array(slopes(x, t)),
+        rtol=tolerance,
+        atol=tolerance * problem.absolute,
+    )
+    end: np.ndarray = found.y[:, -1]
+    return end
+
+
+def _cvodes(problem: Stiff, equations: dict[str, Any], tolerance: float) -> np.ndarray:
+    options = {"reltol": tolerance, "abstol": tolerance * problem.absolute, "max_num_steps": 10_000_000}
+    solver = ca.integrator("cvodes", "cvodes", equations, 0.0, problem.t_end, options)
+    return np.array(solver(x0=problem.x0)["xf"]).ravel()

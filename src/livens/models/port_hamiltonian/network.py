@@ -1,0 +1,106 @@
+"""Any number of port-Hamiltonian systems, joined by relations between ports that are called by their names."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError, ModelError, suggestion
+from livens.expressions.parameters import Parameters, ParameterTable
+from livens.expressions.read import Reader
+from livens.models.port_hamiltonian.interconnection import Both, related, side_by_side
+from livens.models.port_hamiltonian.model import PortHamiltonian
+
+
+def network(systems: Mapping[str, PortHamiltonian], relations: Callable[..., Any]) -> PortHamiltonian:
+    """Join systems by relations between their ports, each called ``system.port``.
+
+    `relations` is a function of ``y u``, the outputs and inputs of all open ports by name, that returns what is to be
+    zero: a list of sums of them with constant factors. They must not create power, as those of `interconnect`, which
+    this is for two systems. States are called ``system.state`` in the network, and parameters ``system_parameter``.
+
+    >>> import livens as lv
+    >>> from livens.port_hamiltonian import network
+    >>> cart = lv.PortHamiltonian("p", H=lambda x, k: x[0] ** 2 / (2 * k.m), B=[[1]], ports="f", parameters=dict(m=1.0))
+    >>> spring = lv.PortHamiltonian("s", H=lambda x: x[0] ** 2 / 2, B=[[1]], ports="v")
+    >>> train = network(
+    ...     {"engine": cart, "hook": spring, "wagon": cart},
+    ...     lambda y, u: [
+    ...         u["hook.v"] - y["engine.f"] + y["wagon.f"],
+    ...         u["wagon.f"] - y["hook.v"],
+    ...         u["engine.f"] + y["hook.v"],
+    ...     ],
+    ... )
+    >>> train.states, train.parameters
+    (('engine.p', 'hook.s', 'wagon.p'), {'engine_m': 1.0, 'wagon_m': 1.0})
+    """
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        raise InputError(f"a network needs at least two systems by name, got {systems!r}")
+    for name, system in systems.items():
+        if not isinstance(name, str) or not name.isidentifier():
+            raise InputError(f"the name of a system must be a Python identifier, got {name!r}")
+        if not isinstance(system, PortHamiltonian):
+            raise InputError(f"'{name}' of a network must be a PortHamiltonian, got {system!r}")
+    parts = [_named(name, system) for name, system in systems.items()]
+    both = functools.reduce(lambda found, part: side_by_side(_alone(found), part), parts[1:], _both(parts[0]))
+    ports = [port for port, law in zip(both.ports, both.structure.laws, strict=True) if law is None]
+    return related(both, *_matrices(relations, ports))
+
+
+def _named(name: str, system: PortHamiltonian) -> PortHamiltonian:
+    """The same with names that say whose they are."""
+    values = Parameters({f"{name}_{parameter}": value for parameter, value in system.shared.values.items()})
+    further = {f"{name}.{entry}": place for entry, place in system.parameter_table.further.items()}
+    return PortHamiltonian.of(
+        system.structure,
+        [f"{name}.{state}" for state in system.states],
+        [f"{name}.{port}" for port in system.ports],
+        ParameterTable(values, further=further),
+    )
+
+
+def _both(system: PortHamiltonian) -> Both:
+    return Both(system.structure, system.states, system.ports, system.parameter_table)
+
+
+def _alone(both: Both) -> PortHamiltonian:
+    return PortHamiltonian.of(both.structure, both.states, both.ports, both.parameters)
+
+
+class _Ports(Mapping[str, Any]):
+    """Outputs or inputs by the names of their ports."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._values:
+            raise ModelError(f"there is no open port '{name}'{suggestion(str(name), self._values)}")
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def _matrices(relations: Callable[..., Any], ports: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """M and N of ``M y + N u = 0``."""
+    if not callable(relations):
+        raise InputError(f"relations must be a function of y and u, got {relations!r}")
+    y, u = ca.SX.sym("y", len(ports)), ca.SX.sym("u", len(ports))
+    outputs, inputs = (_Ports(dict(zip(ports, m.symbols(part), strict=True))) for part in (y, u))
+    read = Reader({"y": outputs, "u": inputs}, must="return")
+    rows, both = read.listed("relations", read.value("relations", relations, "yu")), ca.vertcat(y, u)
+    slopes = ca.jacobian(rows, both)
+    constant = ca.DM(ca.substitute(rows, both, ca.SX.zeros(both.numel()))) if rows.numel() else ca.DM(0, 1)
+    if not rows.numel() or ca.depends_on(slopes, both) or not constant.is_zero():
+        raise ModelError("relations must return sums of outputs and inputs with constant factors, at least one")
+    M, N = (np.array(ca.DM(ca.jacobian(rows, part))) for part in (y, u))
+    return M, N

@@ -1,0 +1,54 @@
+"""Springs and dampers of ball joints: against the whole angle between two bodies, whatever its axis."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from livens import math as m
+from livens.expressions.read import ModelFunction
+from livens.models.element import Through, through
+from livens.multibody.actuators import angular_velocity
+from livens.multibody.joint_table import split
+from livens.multibody.placement import Placement
+
+#: Below this, the square of an angle is taken from its series in ``x = sin(angle/2)^2``; so many terms are round-off.
+_SERIES, _TERMS = 0.25, 26
+_UNITS = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+
+
+@functools.cache
+def spring(a: Placement, b: Placement) -> Through:
+    """``stiffness/2 angle^2``, through the trace of the rotation between both, which is bilinear in the directors."""
+
+    def invariants(q: Any, k: Any) -> Any:
+        qa, qb = split(a, q)
+        pairs = [(a.vector(qa, k.A[:, i]), b.vector(qb, k.B[:, i])) for i in range(3)]
+        return [sum(m.dot(x, y) for x, y in pairs)]
+
+    return through(invariants, lambda w, k: 0.5 * k.stiffness * squared_angle((3 - w[0]) / 4))
+
+
+def squared_angle(x: Any) -> Any:
+    """``(2 asin(sqrt(x)))^2``: smooth at zero, where it is ``sum 2 (4 x)^n/(n^2 binomial(2 n, n))``."""
+    small = x < _SERIES
+    near = m.where(small, x, 0.0)
+    series = 0.0
+    for n in reversed(range(1, _TERMS)):
+        series = 4 * near * (2 / (n**2 * math.comb(2 * n, n)) + series)
+    far = m.where(small, 0.5, x)
+    root = m.sqrt(far)
+    return m.where(small, series, 4 * m.atan2(root, m.sqrt(1 - far)) ** 2)
+
+
+@functools.cache
+def damper(a: Placement, b: Placement) -> ModelFunction:
+    """Rayleigh's function ``viscosity/2 |omega_b - omega_a|^2``."""
+
+    def dissipation(q: Any, v: Any, k: Any) -> Any:
+        (qa, qb), (va, vb) = split(a, q), split(a, v)
+        rate = angular_velocity(b, qb, vb) - angular_velocity(a, qa, va)
+        return 0.5 * k.viscosity * m.dot(rate, rate)
+
+    return dissipation

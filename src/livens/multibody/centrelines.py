@@ -1,0 +1,154 @@
+"""The centreline of a beam as it is drawn: where its nodes are, which way they look, and how far apart they are."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.expressions.numbers import array
+from livens.multibody.parts import axes_along, direction, point_in_space
+
+#: A curve that is given as a function is looked at in this many places per element.
+_SAMPLES = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Centreline:
+    """Places, axes (as columns, the first along the beam) and arc lengths of the nodes, and whether it is straight."""
+
+    places: np.ndarray
+    axes: np.ndarray
+    stations: np.ndarray
+    straight: bool
+
+
+def centreline(
+    name: str, points: Any, elements: int, across: Any, stations: Sequence[float], dimension: int
+) -> Centreline:
+    """Of a beam through points, or along a curve that is given as a function of a number from 0 to 1."""
+    given = _sampled(name, points, elements, dimension)
+    straight = len(given) == 2
+    chords = np.linalg.norm(np.diff(given, axis=0), axis=1)
+    if not np.all(chords > 0):
+        raise InputError(f"{name}: two of the points of the beam that follow each other are the same")
+    if straight:
+        length = float(chords[0])
+        along = _divided(name, length, elements, stations)
+        tangent = (given[1] - given[0]) / length
+        places = given[0] + along[:, None] * tangent
+        return Centreline(places, np.array([_first_axes(name, tangent, across)] * len(along)), along, True)
+    whole, position, tangent = _smooth(given, chords)
+    along = _divided(name, whole, elements, stations)
+    places, tangents = position(along), tangent(along)
+    axes = _transported(_first_axes(name, tangents[0], across), tangents)
+    return Centreline(places, axes, along, False)
+
+
+def circle(name: str, at: Any, axis: Any, radius: float, elements: int, dimension: int) -> Centreline:
+    """A closed circle about an axis; the last node is the first one again."""
+    middle = point_in_space(f"{name}: at", at, dimension)
+    angles = np.linspace(0, 2 * np.pi, elements + 1)
+    flat = np.column_stack([np.cos(angles), np.sin(angles)])
+    if dimension == 2:
+        axes = np.array([[[-s, -c], [c, -s]] for c, s in flat])
+        return Centreline(middle + radius * flat, axes, radius * angles, False)
+    normal = direction(f"{name}: axis", axis)
+    x = axes_along(normal)[:, 1]
+    y = np.cross(normal, x)
+    outwards = flat @ np.array([x, y])
+    along = np.cross(normal, outwards)
+    axes = np.stack([along, -outwards, np.broadcast_to(normal, along.shape)], axis=2)
+    return Centreline(middle + radius * outwards, axes, radius * angles, False)
+
+
+def _sampled(name: str, points: Any, elements: int, dimension: int) -> np.ndarray:
+    if callable(points):
+        listed: list[Any] = [points(s) for s in np.linspace(0.0, 1.0, _SAMPLES * elements + 1).tolist()]
+    elif isinstance(points, (list, tuple, np.ndarray)) and len(points) >= 2:
+        listed = list(points)
+    else:
+        raise InputError(f"{name}: a beam goes through at least two points, or along a function of s, got {points!r}")
+    return np.array([point_in_space(f"{name}: points[{i}]", x, dimension) for i, x in enumerate(listed)])
+
+
+def _divided(name: str, length: float, elements: int, stations: Sequence[float]) -> np.ndarray:
+    """Arc lengths of the nodes: where they are asked for, and as even as can be between these."""
+    wanted = np.sort(np.atleast_1d(array(f"{name}: stations", stations)).ravel()) if len(stations) else np.zeros(0)
+    if wanted.size and not (wanted[0] >= 0 and wanted[-1] <= length * (1 + 1e-9)):
+        raise InputError(
+            f"{name}: stations are arc lengths between 0 and the length {length:.6g} of the beam, got {wanted.tolist()}"
+        )
+    inner = [x for x in wanted.tolist() if 1e-9 * length < x < (1 - 1e-9) * length]
+    if len(set(inner)) < len(inner):
+        raise InputError(f"{name}: a station is given twice, got {wanted.tolist()}")
+    if len(inner) + 1 > elements:
+        raise InputError(f"{name}: {len(inner)} stations within the beam need at least {len(inner) + 1} elements")
+    ends = np.array([0.0, *inner, length])
+    counts = np.ones(len(ends) - 1, dtype=int)
+    for _ in range(elements - len(counts)):  # the longest elements are divided next
+        counts[np.argmax(np.diff(ends) / counts)] += 1
+    parts = [np.linspace(a, b, n, endpoint=False) for (a, b), n in zip(itertools.pairwise(ends), counts, strict=True)]
+    return np.append(np.concatenate(parts), length)
+
+
+def _first_axes(name: str, tangent: np.ndarray, across: Any) -> np.ndarray:
+    """Along the beam, then the axes of the section."""
+    if across is None or len(tangent) == 2:
+        return axes_along(tangent)
+    given = direction(f"{name}: across", across)
+    second = given - tangent * (tangent @ given)
+    size = float(np.linalg.norm(second))
+    if size < 1e-6:
+        raise InputError(f"{name}: across is the direction of the section's first axis, and must not be along the beam")
+    second = second / size
+    return np.column_stack([tangent, second, np.cross(tangent, second)])
+
+
+def _smooth(given: np.ndarray, chords: np.ndarray) -> tuple[float, Callable[..., Any], Callable[..., Any]]:
+    """A cubic spline through points: its length, and place and direction at any arc length."""
+    from scipy.interpolate import CubicSpline
+
+    knots = np.concatenate([[0.0], np.cumsum(chords)])
+    curve = CubicSpline(knots, given)
+    nodes, weights = np.polynomial.legendre.leggauss(5)
+    half = np.diff(knots) / 2
+    at = (knots[:-1] + half)[:, None] + half[:, None] * nodes
+    speeds = np.linalg.norm(curve(at, 1), axis=2)
+    lengths = np.concatenate([[0.0], np.cumsum(half * (speeds @ weights))])
+
+    def parameter(s: np.ndarray) -> np.ndarray:
+        u = np.interp(s, lengths, knots)
+        for _ in range(4):  # Newton's method on the arc length within an interval
+            i = np.clip(np.searchsorted(lengths, s, side="right") - 1, 0, len(half) - 1)
+            width = (u - knots[i]) / 2
+            inner = (knots[i] + width)[:, None] + width[:, None] * nodes
+            reached = lengths[i] + width * (np.linalg.norm(curve(inner, 1), axis=2) @ weights)
+            u = u - (reached - s) / np.linalg.norm(curve(u, 1), axis=1)
+        return u
+
+    def tangent(s: np.ndarray) -> np.ndarray:
+        found = curve(parameter(s), 1)
+        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+    return float(lengths[-1]), lambda s: curve(parameter(s)), tangent
+
+
+def _transported(first: np.ndarray, tangents: np.ndarray) -> np.ndarray:
+    """Axes that follow the tangents without turning about them."""
+    found = [first]
+    for before, after in itertools.pairwise(tangents):
+        if len(after) == 2:
+            found.append(axes_along(after))
+            continue
+        n, c = np.cross(before, after), before @ after
+        hat = np.array([[0, -n[2], n[1]], [n[2], 0, -n[0]], [-n[1], n[0], 0]])
+        turned = (np.eye(3) + hat + hat @ hat / (1 + c)) @ found[-1]
+        second = turned[:, 1] - after * (after @ turned[:, 1])
+        second = second / np.linalg.norm(second)
+        found.append(np.column_stack([after, second, np.cross(after, second)]))
+    return np.array(found)

@@ -1,0 +1,45 @@
+"""How what bodies lie on looks, where it belongs to the ground: a floor, a bowl."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from livens.expressions.read import ModelFunction
+from livens.models import shapes
+from livens.models.shapes import Shape as Drawn
+from livens.multibody.contacts.shape import HalfSpace, Pocket, Shape
+
+#: How far a plane is drawn, in sizes of what lies on it.
+_EXTENT = 12.0
+#: Up to where a bowl is drawn, and where its rims are, as angles from its bottom.
+_EDGE, _RIMS = 1.2, (0.4, 0.8, 1.2)
+
+
+def surroundings(first: Shape, second: Shape) -> ModelFunction | None:
+    """The look of the one that belongs to the ground; nothing, if none does."""
+    for still, other in ((first, second), (second, first)):
+        if still.part.element is None and isinstance(still, HalfSpace):
+            return _floor(still, _EXTENT * other.size)
+        if still.part.element is None and isinstance(still, Pocket) and still.part.dimension == 3:
+            return _bowl(still)
+    return None
+
+
+def _floor(plane: HalfSpace, extent: float) -> ModelFunction:
+    return lambda: [shapes.ground(plane.at, extent, plane.drawn_axes)]
+
+
+def _bowl(pocket: Pocket) -> ModelFunction:
+    """Rims at some heights, and two sections, open upwards."""
+    radius = float(pocket.sizes["radius"])
+
+    def line(polar: np.ndarray, around: np.ndarray) -> Drawn:
+        out = np.stack([np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around), -np.cos(polar)], axis=1)
+        return shapes.path((pocket.at + radius * out).tolist(), name="bowl")
+
+    turn, half = np.linspace(0, 2 * math.pi, 49), np.linspace(-_EDGE, _EDGE, 33)
+    rims = [line(np.full(49, angle), turn) for angle in _RIMS]
+    sections = [line(half, np.full(33, angle)) for angle in (0.0, math.pi / 2)]
+    return lambda: [*rims, *sections]

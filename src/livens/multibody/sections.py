@@ -1,0 +1,142 @@
+"""Sections of beams: what resists stretching, shearing, twisting and bending, and what has mass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.expressions.numbers import array, number, positive
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """Stiffness and mass of a beam per length; its first axis is along the beam, the others are those of the section.
+
+    `stiffness` are ``EA GA2 GA3 GJ EI2 EI3`` (stretching, shearing along both axes, twisting, bending about both
+    axes), or a symmetric matrix that couples them. `mass` and `inertia` are per length, `radius` is for drawing.
+
+    >>> steel = dict(E=210e9, nu=0.3, density=7850)
+    >>> bar = Section.rectangular(0.02, 0.01, **steel)
+    >>> round(float(bar.stiffness[0]))  # E A
+    42000000
+    >>> Section.circular(0.01, E=-1, nu=0.3, density=7850)
+    Traceback (most recent call last):
+    livens.errors.InputError: E must be greater than 0, got -1
+    """
+
+    stiffness: Any
+    mass: float
+    inertia: Any
+    radius: float
+
+    def __post_init__(self) -> None:
+        values = array("the stiffness of a section", self.stiffness)
+        if values.shape not in ((6,), (6, 6)):
+            raise InputError(f"the stiffness of a section is six numbers or a 6x6 matrix, got shape {values.shape}")
+        whole = np.diag(values) if values.ndim == 1 else values
+        size = float(np.abs(whole).max())
+        if np.abs(whole - whole.T).max() > 1e-9 * size:
+            raise InputError("the stiffness of a section must be symmetric")
+        if not np.linalg.eigvalsh(whole)[0] > 0:
+            words = "EA GA2 GA3 GJ EI2 EI3 must all be positive" if values.ndim == 1 else "it must be positive definite"
+            raise InputError(f"the stiffness of a section would give energy: {words}, got {values.tolist()}")
+        inertia = np.diag(array("the inertia of a section", self.inertia, (3,)))
+        mass, radius = positive("the mass of a section", self.mass), positive("the radius", self.radius)
+        moments = np.sort(np.diag(inertia))
+        if not moments[0] > 0 or moments[2] > (moments[0] + moments[1]) * (1 + 1e-12):
+            raise InputError(
+                f"the inertia of a section must be positive, and no moment greater than the sum of the two others, got "
+                f"{np.diag(inertia).tolist()}"
+            )
+        for name, value in (("stiffness", values), ("mass", mass), ("inertia", np.diag(inertia)), ("radius", radius)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def full(self) -> bool:
+        """Whether stiffnesses are coupled."""
+        return bool(np.ndim(self.stiffness) == 2)
+
+    def planar(self) -> np.ndarray:
+        """Stretching, shearing and bending in the plane of the first two axes."""
+        if self.full:
+            raise InputError("a section in the plane has three stiffnesses, EA, GA and EI: it takes no 6x6 matrix")
+        return np.asarray(self.stiffness[[0, 1, 5]])
+
+    @classmethod
+    def general(
+        cls, *, EA: float, GA: Any, GJ: float, EI: Any, mass: float, inertia: Any, radius: float | None = None
+    ) -> Section:
+        """Any section by its stiffnesses: `GA` and `EI` are one number or two, for the two axes of the section.
+
+        `mass` and the three moments of `inertia` are per length.
+        """
+        shear, bending = (np.broadcast_to(array(name, x), (2,)) for name, x in (("GA", GA), ("EI", EI)))
+        stiffness = [number("EA", EA), *shear, number("GJ", GJ), *bending]
+        moments = array("the inertia", inertia)
+        about = np.broadcast_to(moments, (3,)) if moments.ndim == 0 else moments
+        if radius is None:  # of the round section of one material with these stiffnesses, as far as there is one
+            radius = 2 * float(np.sqrt(abs(bending[0] / stiffness[0]))) if stiffness[0] else 1.0
+        return cls(stiffness, mass, about, radius)
+
+    @classmethod
+    def circular(
+        cls,
+        radius: float,
+        *,
+        E: float,
+        density: float,
+        nu: float = 0.3,
+        inner: float = 0.0,
+        shear_factor: float | None = None,
+    ) -> Section:
+        """A round section, or a tube with an `inner` radius.
+
+        The shear factor is Cowper's for a full circle, 6 (1 + nu)/(7 + 6 nu), and 0.5 for a tube, if none is given.
+        """
+        r, hole = positive("radius", radius), number("inner", inner)
+        if not 0 <= hole < r:
+            raise InputError(f"inner must be at least 0 and below the radius {r:g}, got {hole:g}")
+        A, I = np.pi * (r**2 - hole**2), np.pi / 4 * (r**4 - hole**4)  # noqa: E741
+        usual = 0.5 if hole else 6 * (1 + nu) / (7 + 6 * nu)
+        return cls._of(E, nu, density, A, 2 * I, (I, I), usual if shear_factor is None else shear_factor, r)
+
+    @classmethod
+    def rectangular(
+        cls, width: float, height: float, *, E: float, density: float, nu: float = 0.3, shear_factor: float = 5 / 6
+    ) -> Section:
+        """A full rectangle: `width` along its first axis (the second of the beam), `height` along the other."""
+        b, h = positive("width", width), positive("height", height)
+        torsion = _rectangle_torsion(b, h)
+        bending = b * h**3 / 12, h * b**3 / 12
+        return cls._of(E, nu, density, b * h, torsion, bending, shear_factor, float(np.sqrt(b * h / np.pi)))
+
+    @classmethod
+    def _of(
+        cls,
+        E: float,
+        nu: float,
+        density: float,
+        A: float,
+        torsion: float,
+        bending: tuple[float, float],
+        factor: float,
+        radius: float,
+    ) -> Section:
+        """One material: `torsion` is the torsion constant, `bending` the two second moments of area."""
+        E, rho, factor = positive("E", E), positive("density", density), positive("shear_factor", factor)
+        if not -1 < number("nu", nu) <= 0.5:
+            raise InputError(f"nu must be above -1 and at most 0.5, got {nu!r}")
+        G = E / (2 * (1 + nu))
+        I2, I3 = bending
+        stiffness = [E * A, factor * G * A, factor * G * A, G * torsion, E * I2, E * I3]
+        return cls(stiffness, rho * A, [rho * (I2 + I3), rho * I2, rho * I3], radius)
+
+
+def _rectangle_torsion(width: float, height: float) -> float:
+    """Saint-Venant's torsion constant of a rectangle, by his series."""
+    a, b = max(width, height), min(width, height)
+    n = np.arange(1, 40, 2)
+    return float(a * b**3 / 3 * (1 - 192 / np.pi**5 * b / a * np.sum(np.tanh(n * np.pi * a / (2 * b)) / n**5)))

@@ -1,0 +1,47 @@
+"""The 45 degree bend (Bathe and Bolourchi): a curved cantilever under a force out of its plane bends and twists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.multibody.sections import Section
+from livens.problems import problem
+
+#: The force has grown to its full size by then.
+RAMP = 100.0
+
+
+def bent_beam(N: int = 8, force: float = 600.0) -> Multibody:
+    """An eighth of a circle of radius 100 with a unit square as its section, clamped at the origin."""
+    if N < 1:
+        raise InputError(f"option 'N' must be at least 1, got {N}")
+    E, G = 1e7, 5e6
+    section = Section.general(EA=E, GA=G, GJ=G / 6, EI=E / 12, mass=1.0, inertia=[1 / 6, 1 / 12, 1 / 12], radius=0.8)
+
+    def arc(s: float) -> Any:
+        return [100 * (1 - np.cos(np.pi / 4 * s)), 100 * np.sin(np.pi / 4 * s), 0.0]
+
+    mb = Multibody()
+    beam = mb.beam("bend", points=arc, section=section, elements=N, first=mb.ground, across="z", damping=1.0)
+
+    def push(t: Any) -> Any:
+        return [0.0, 0.0, force * m.minimum(t / RAMP, 1.0)]
+
+    mb.wrench("force", beam.b, force=push)
+    return mb
+
+
+@problem(
+    "45-degree-bend",
+    summary="a curved cantilever of N elements under a force out of its plane",
+    source="Bathe and Bolourchi 1979",
+)
+def bend_45(N: int = 8, force: float = 600.0) -> Problem:
+    """The force grows for a hundred seconds; the mass is one per length, which statics does not ask for."""
+    return bent_beam(N, force).problem("45-degree-bend", h=0.5, t_end=120.0)

@@ -1,0 +1,47 @@
+"""Dominoes that knock each other over."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.multibody.contacts import Friction, HalfSpace, Points
+from livens.problems import problem
+
+WIDTH, HEIGHT, MASS = 0.0075, 0.048, 0.01
+
+
+def dominoes_mechanism(count: int = 4, spacing: float = 0.02, push: float = 3.0) -> Multibody:
+    """In the plane; the first one turns with the rate `push`. Each stands on two corners and hits with a third."""
+    if not 2 <= count <= 8:
+        raise InputError("there are two to eight dominoes")
+    if not WIDTH < spacing < HEIGHT:
+        raise InputError(f"dominoes that reach each other stand {WIDTH:g} to {HEIGHT:g} apart, got {spacing:g}")
+    mb = Multibody(gravity=[0, -9.81], planar=True)
+    floor, rubbing = HalfSpace(mb.ground), Friction(0.3, smooth=5e-3)
+    drawn = []
+    for i in range(count):
+        middle = np.array([i * spacing, HEIGHT / 2])
+        one = mb.box(f"domino{i + 1}", at=middle, size=[WIDTH, HEIGHT], mass=MASS)
+        corners = middle + np.array([[-1, -1], [1, -1], [1, 1]]) * [WIDTH / 2, HEIGHT / 2]
+        mb.contact(Points(one, corners), floor, stiffness=3e3, damping=5.0, friction=rubbing, name=f"floor{i + 1}")
+        drawn.append((one, corners[2]))
+    for i, ((one, corner), (other, _)) in enumerate(itertools.pairwise(drawn)):
+        # the tip never leaves the face that it hits, so that may be a plane
+        tip, face = Points(one, [corner]), HalfSpace(other, at=other.position - [WIDTH / 2, 0.0], normal=[-1, 0])
+        mb.contact(tip, face, stiffness=3e3, damping=1.0, friction=Friction(0.1, smooth=5e-3), name=f"hit{i + 1}")
+    first = drawn[0][0]
+    # about the corner that it tips over
+    arm = first.position - [WIDTH / 2, 0.0]
+    mb.start(first, omega=-push, velocity=-push * np.array([-arm[1], arm[0]]))
+    return mb
+
+
+@problem("dominoes", summary="dominoes in a row, each of which knocks over the next", source="")
+def dominoes(count: int = 4, spacing: float = 0.02, push: float = 3.0) -> Problem:
+    """The first one is pushed with the rate `push` about the edge that it tips over; the others follow in turn."""
+    return dominoes_mechanism(count, spacing, push).problem("dominoes", h=2e-4, t_end=0.6)

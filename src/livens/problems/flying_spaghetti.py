@@ -1,0 +1,85 @@
+"""Flying spaghetti (Simo and Vu-Quoc): a very flexible beam, free in space, is pushed and turned at one end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from livens import math as m
+from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.multibody.sections import Section
+from livens.problems import problem
+
+
+def _triangle(t: Any) -> Any:
+    """0 at the start, 200 at 2.5 and 0 from 5 on."""
+    return m.where(t < 2.5, 80.0 * t, m.where(t < 5.0, 400.0 - 80.0 * t, 0.0))
+
+
+def _push_in_space(t: Any) -> Any:
+    return [_triangle(t) / 10, 0.0, 0.0]
+
+
+def _turn_in_space(t: Any) -> Any:
+    return [0.0, _triangle(t), _triangle(t) / 2]
+
+
+def _step(t: Any) -> Any:
+    """As long as the load lasts."""
+    return m.where(t < 2.5, 1.0, 0.0)
+
+
+def _push_in_plane(t: Any) -> Any:
+    return [8.0 * _step(t), 0.0]
+
+
+def _turn_in_plane(t: Any) -> Any:
+    # about y in the plane x, z of the paper, which is against the normal of x, y
+    return [-80.0 * _step(t)]
+
+
+def spaghetti_in_space(N: int = 20, EI: float = 500.0, loaded: bool = True, damping: float = 0.0) -> Multibody:
+    """Straight from (0, 0, 8) to (6, 0, 0), where the loads act."""
+    mb = Multibody()
+    section = Section.general(EA=1e4, GA=1e4, GJ=EI, EI=EI, mass=1.0, inertia=[20.0, 10.0, 10.0], radius=0.15)
+    ends = [[0, 0, 8], [6, 0, 0]]
+    beam = mb.beam("spaghetti", points=ends, section=section, elements=N, across="y", damping=damping)
+    if loaded:
+        mb.wrench("load", beam.b, force=_push_in_space, torque=_turn_in_space)
+    return mb
+
+
+def spaghetti_in_plane(N: int = 20, EI: float = 100.0) -> Multibody:
+    """Straight from (0, 8) to (6, 0), where the loads act."""
+    mb = Multibody(planar=True)
+    section = Section.general(EA=1e4, GA=1e4, GJ=EI, EI=EI, mass=1.0, inertia=[10.0, 10.0, 10.0], radius=0.15)
+    beam = mb.beam("spaghetti", points=[[0, 8], [6, 0]], section=section, elements=N)
+    mb.wrench("load", beam.b, force=_push_in_plane, torque=_turn_in_plane)
+    return mb
+
+
+@problem(
+    "flying-spaghetti-3d",
+    summary="a flexible beam of N elements, pushed and turned at one end for 5 s, tumbles through space",
+    source="Simo and Vu-Quoc 1988",
+)
+def flying_spaghetti_3d(N: int = 20, EI: float = 500.0) -> Problem:
+    """Energy, momentum and angular momentum are exact after the push."""
+    return spaghetti_in_space(_elements(N), EI).problem("flying-spaghetti-3d", h=0.02, t_end=10.0)
+
+
+@problem(
+    "flying-spaghetti-2d",
+    summary="a flexible beam of N elements in the plane, pushed and turned at one end for 2.5 s",
+    source="Simo and Vu-Quoc 1986",
+)
+def flying_spaghetti_2d(N: int = 20, EI: float = 100.0) -> Problem:
+    """With a bending stiffness of 100 it folds up, with 500 it waves."""
+    return spaghetti_in_plane(_elements(N), EI).problem("flying-spaghetti-2d", h=0.02, t_end=10.0)
+
+
+def _elements(N: int) -> int:
+    if N < 1:
+        raise InputError(f"option 'N' must be at least 1, got {N}")
+    return N

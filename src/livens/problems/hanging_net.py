@@ -1,0 +1,39 @@
+"""A net of elastic cords, hung up at its corners: it falls into its shape from the plane, and waves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.problems import problem
+
+
+def hung_net(N: int = 6, side: float = 1.0, EA: float = 50.0, mass: float = 0.1) -> Multibody:
+    """N x N knots in a square, flat at the start, with cords along rows and columns."""
+    if N < 2:
+        raise InputError(f"option 'N' must be at least 2, got {N}")
+    row, column = np.divmod(np.arange(N * N), N)
+    points = np.column_stack([column, row, np.zeros(N * N)]) * (side / (N - 1))
+    number = np.arange(N * N).reshape(N, N)
+    bars = np.concatenate(
+        [
+            np.column_stack([a.ravel(), b.ravel()])
+            for a, b in ((number[:, :-1], number[:, 1:]), (number[:-1], number[1:]))
+        ]
+    )
+    corners = [0, N - 1, N * N - N, N * N - 1]
+    mb = Multibody(gravity=[0, 0, -9.81])
+    mb.truss("net", points=points, bars=bars, EA=EA, mass=mass, fixed=corners, prestrain=0.01)
+    return mb
+
+
+@problem(
+    "hanging-net",
+    summary="a net of N x N knots and elastic cords, held at its corners, falls from the plane",
+    source="livens",
+)
+def hanging_net(N: int = 6, side: float = 1.0, EA: float = 50.0, mass: float = 0.1) -> Problem:
+    """`mass` is that of the cords per length, `EA` their stiffness; they are a hundredth longer than relaxed."""
+    return hung_net(N, side, EA, mass).problem("hanging-net", h=2e-3, t_end=2.0)

@@ -1,0 +1,76 @@
+"""A rattleback: a stone that spins willingly one way, and turns round if it is spun the other way."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livens.models import shapes
+from livens.models.problem import Problem
+from livens.models.triangles import Triangles
+from livens.multibody.builder import Multibody
+from livens.multibody.contacts import Ellipsoid, Friction
+from livens.problems import problem
+
+HALF = (0.2, 0.03, 0.02)
+LOW = 0.01
+
+
+def rattleback_mechanism(spin: float = -5.0, tilt: float = 0.01, skew: float = -2e-5) -> Multibody:
+    """Half of an ellipsoid with its centre of mass below that of the ellipsoid; `skew` is the product of inertia by
+    which its principal axes are turned against those of its surface."""
+    mb = Multibody(gravity=[0, 0, -9.81])
+    inertia = np.array([[2e-4, skew, 0], [skew, 1.6e-3, 0], [0, 0, 1.7e-3]])
+    R = _tilted(tilt)
+    stone = mb.body(
+        "stone",
+        mass=1.0,
+        inertia=inertia,
+        rotation=R,
+        position=[0, 0, 0],
+        shape=("shapes", shapes.mesh([0, 0, LOW], _lower_half(), frame=np.eye(3))),
+    )
+    centre = np.array(R @ [0, 0, LOW])
+    # it just touches the plane, as deep as its weight presses it
+    reach = float(np.sqrt(np.sum((np.array(HALF) * R[2]) ** 2)))
+    depth = 9.81 / 1e5
+    stone.position[:] = [0, 0, reach - depth - centre[2]]
+    egg = Ellipsoid(stone, HALF, at=stone.position + centre)
+    mb.contact(egg, mb.ground, stiffness=1e5, damping=2.0, friction=Friction(1.0, smooth=2e-3), name="table")
+    mb.start(stone, omega=[0, 0, spin])
+    return mb
+
+
+def _tilted(angle: float) -> np.ndarray:
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+
+
+def _lower_half(around: int = 24, down: int = 6) -> Triangles:
+    """The surface of the lower half of the ellipsoid, and its flat top."""
+    rows = [
+        [HALF[0] * np.sin(p) * np.cos(t), HALF[1] * np.sin(p) * np.sin(t), -HALF[2] * np.cos(p)]
+        for p in np.linspace(0, np.pi / 2, down + 1)[1:]
+        for t in np.linspace(0, 2 * np.pi, around, endpoint=False)
+    ]
+    points = np.array([*rows, [0, 0, -HALF[2]], [0, 0, 0]])
+    bottom, top = len(rows), len(rows) + 1
+    faces = []
+    for j in range(around):
+        k = (j + 1) % around
+        faces.append([bottom, k, j])
+        for i in range(down - 1):
+            a, b = i * around, (i + 1) * around
+            faces += [[a + j, a + k, b + k], [a + j, b + k, b + j]]
+        last = (down - 1) * around
+        faces.append([last + j, last + k, top])
+    return Triangles(points, np.array(faces), "stone")
+
+
+@problem(
+    "rattleback",
+    summary="a stone that is spun the wrong way rattles and turns round",
+    source="Kane and Levinson 1982",
+)
+def rattleback(spin: float = -5.0, tilt: float = 0.01, skew: float = -2e-5) -> Problem:
+    """With the data of Kane and Levinson, on a table with friction instead of without any slip."""
+    return rattleback_mechanism(spin, tilt, skew).problem("rattleback", h=1e-3, t_end=8.0)

@@ -1,0 +1,40 @@
+"""The right-angle cantilever (Simo and Vu-Quoc): two beams with a common node, pushed at the elbow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from livens import math as m
+from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.multibody.sections import Section
+from livens.problems import problem
+
+
+def _push(t: Any) -> Any:
+    """50 after one second, nothing from the second on."""
+    return [0.0, 0.0, m.where(t < 1.0, 50.0 * t, m.where(t < 2.0, 100.0 - 50.0 * t, 0.0))]
+
+
+def two_legs(N: int = 10, axial: float = 20.0) -> Multibody:
+    """Legs of length 10 with N elements each, clamped at (0, 10, 0), with the elbow at (10, 10, 0)."""
+    if N < 1:
+        raise InputError(f"option 'N' must be at least 1, got {N}")
+    section = Section.general(EA=1e6, GA=1e6, GJ=1e3, EI=1e3, mass=1.0, inertia=[axial, 10.0, 10.0], radius=0.2)
+    mb = Multibody()
+    points = [[0, 10, 0], [10, 10, 0], [10, 0, 0]]
+    arm = mb.beam("arm", points=points[:2], section=section, elements=N, first=mb.ground, across="z")
+    mb.beam("leg", points=points[1:], section=section, elements=N, first=arm.b, across="z")
+    mb.wrench("push", arm.b, force=_push)
+    return mb
+
+
+@problem(
+    "right-angle-cantilever",
+    summary="two beams of N elements at a right angle, pushed at the elbow for two seconds, swing and twist",
+    source="Simo and Vu-Quoc 1988",
+)
+def right_angle_cantilever(N: int = 10, axial: float = 20.0) -> Problem:
+    """`axial` is the moment of inertia per length about the axis of the beam; both 20 and 10 are found in print."""
+    return two_legs(N, axial).problem("right-angle-cantilever", h=0.05, t_end=30.0)

@@ -1,0 +1,58 @@
+"""A shaft with a disc that is not quite in the middle: it whirls, and most of all at its critical speed (Jeffcott)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.multibody.sections import Section
+from livens.problems import problem
+
+_LENGTH, _RADIUS, _DISC, _MATERIAL = 1.0, 0.01, 5.0, dict(E=2.1e11, nu=0.3, density=7850.0)
+
+
+def critical_speed() -> float:
+    """``sqrt(48 EI/(m l^3))`` of a disc in the middle of a shaft without mass, in radians per second."""
+    EI = float(Section.circular(_RADIUS, **_MATERIAL).stiffness[4])
+    return float(np.sqrt(48 * EI / (_DISC * _LENGTH**3)))
+
+
+def shaft(N: int = 8, eccentricity: float = 1e-3) -> Multibody:
+    """Along x between two bearings, with the disc in its middle, whose centre is off the axis along y."""
+    if N < 2 or N % 2:
+        raise InputError(f"option 'N' must be an even number of at least 2, got {N}")
+    mb = Multibody()
+    section = Section.circular(_RADIUS, **_MATERIAL)
+    beam = mb.beam(
+        "shaft", points=[[0, 0, 0], [_LENGTH, 0, 0]], section=section, elements=N, stations=[_LENGTH / 2], across="y"
+    )
+    disc = mb.cylinder(
+        "disc", at=[_LENGTH / 2, eccentricity, 0], axis="x", length=0.02, radius=0.1, mass=_DISC
+    )  # fmt: skip
+    mb.fixed("hub", beam.at(_LENGTH / 2), disc, at=[_LENGTH / 2, 0, 0])
+    mb.spherical("left", mb.ground, beam.a, at=[0, 0, 0])
+    mb.point_on_line("right", mb.ground, beam.b, at=[_LENGTH, 0, 0], axis="x")
+    return mb
+
+
+@problem(
+    "rotating-shaft",
+    summary="a flexible shaft of N elements with a disc off its axis whirls at a part of its critical speed",
+    source="Jeffcott 1919",
+)
+def rotating_shaft(N: int = 8, speed: float = 0.6, eccentricity: float = 1e-3) -> Problem:
+    """It starts straight and turns as a rigid body; `speed` is in critical speeds."""
+    mb = shaft(N, eccentricity)
+    found = mb.problem("rotating-shaft", h=5e-4, t_end=0.5)
+    rate = speed * critical_speed()
+    v = np.concatenate(
+        [
+            np.concatenate([np.cross([rate, 0, 0], part) for part in part_of.reshape(-1, 3)])
+            for part_of in np.asarray(found.q0).reshape(-1, 12)
+        ]
+    )
+    return dataclasses.replace(found, v0=v)

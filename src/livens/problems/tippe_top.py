@@ -1,0 +1,42 @@
+"""A tippe top: a ball with its weight below the middle that stands on its head when it spins."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from livens.models import shapes
+from livens.models.problem import Problem
+from livens.multibody.builder import Multibody
+from livens.multibody.contacts import Friction, Sphere
+from livens.problems import problem
+
+RADIUS, OFFSET, MASS = 0.02, 0.002, 0.02
+INERTIA = (3.1e-6, 3.1e-6, 3.2e-6)
+
+
+def tippe_top_mechanism(spin: float = 150.0, tilt: float = 0.1, friction: float = 0.3) -> Multibody:
+    """The centre of mass is `OFFSET` below that of the ball; a stem shows where its head is."""
+    mb = Multibody(gravity=[0, 0, -9.81])
+    c, s = math.cos(tilt), math.sin(tilt)
+    R = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+    drawn = (
+        shapes.sphere([0, 0, OFFSET], RADIUS, np.eye(3)),
+        shapes.cylinder([0, 0, OFFSET + RADIUS], [0, 0, OFFSET + 1.5 * RADIUS], RADIUS / 6, trace=1.0),
+    )
+    depth = MASS * 9.81 / 2e4
+    middle = np.array([0, 0, RADIUS - depth])
+    position = middle - OFFSET * R[:, 2]
+    top = mb.body("top", mass=MASS, inertia=INERTIA, position=position, rotation=R, shape=("shapes", *drawn))
+    ball = Sphere(top, RADIUS, at=middle)
+    mb.contact(ball, mb.ground, stiffness=2e4, damping=1.0, friction=Friction(friction, smooth=1e-2), name="table")
+    mb.start(top, omega=spin * R[:, 2])
+    return mb
+
+
+@problem("tippe-top", summary="a ball that is heavy below stands on its head when it spins", source="Cohen 1977")
+def tippe_top(spin: float = 150.0, tilt: float = 0.1, friction: float = 0.3) -> Problem:
+    """Sliding friction turns it over. Jellett's number ``-L.a``, with the vector a from the centre of mass to the point
+    that touches, stays the same, whatever the friction is."""
+    return tippe_top_mechanism(spin, tilt, friction).problem("tippe-top", h=2e-4, t_end=4.0)
