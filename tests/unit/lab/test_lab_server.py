@@ -181,7 +181,8 @@ def test_every_problem_is_described(entry):
     """A slider for every number, within which its usual value lies, and schemes that fit."""
     found = described(entry.name)
     json.dumps(found)
-    assert [option["name"] for option in found["options"]] == list(entry.options)
+    numbers = [name for name, value in entry.options.items() if not isinstance(value, str)]  # words have no slider
+    assert [option["name"] for option in found["options"]] == numbers
     for option in found["options"]:
         for value, (low, high) in zip(option["default"], option["ranges"], strict=True):
             assert low <= value <= high and low < high

@@ -61,9 +61,9 @@ class Bearing:
                 f"the clearance must be at least 0 and below {2 * self.spread:g} m, where balls lose the groove; "
                 f"got {self.clearance:g}"
             )
-        if self.balls < 2 or self.balls * self.diameter > 0.98 * np.pi * self.pitch:
+        if self.balls < 3 or self.balls * self.diameter > 0.98 * np.pi * self.pitch:
             most = int(0.98 * np.pi * self.pitch / self.diameter)
-            raise InputError(f"{self.balls} balls do not fit: there must be between 2 and {most}")
+            raise InputError(f"{self.balls} balls do not fit: there must be between 3 and {most}")
         if abs(self.oval) > 0.1 * self.spread:
             raise InputError(f"oval must be at most {0.1 * self.spread:.2g} m, a tenth of what the grooves are apart")
         if self.modes % 2 or self.modes < 0:

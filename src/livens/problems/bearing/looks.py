@@ -19,7 +19,7 @@ _ALONG = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 def ball(q: Any, k: Any) -> Shape:
-    return shapes.sphere(q[:3], k.D / 2, trace=None)
+    return shapes.sphere(q[:3], k.D / 2)
 
 
 def nothing(q: Any) -> list[Shape]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,10 +59,13 @@ def axial_seat(b: Bearing, load: float, turning: bool = True) -> Seat:
         on_ball = Q_o * u_o[0] + Q_i * u_i[0], Q_o * u_o[1] + Q_i * u_i[1] - away
         return np.array([*on_ball, b.balls * Q_i * u_i[0] + load])
 
-    reach = b.spread + (load / b.balls / outer) ** (2 / 3)
-    angle = b.free_angle + 0.05
-    guess = [reach * np.sin(angle) / 2, b.outer_circle + reach * np.cos(angle) / 2, reach * np.sin(angle)]
-    found = _solved(unbalanced, np.array(guess), "axial")
+    guesses = []
+    for more in (0.05, 0.15, 0.3, 0.0, 0.5):
+        angle = b.free_angle + more
+        reach = b.spread + (load / b.balls / np.sin(max(angle, 0.05)) / outer) ** (2 / 3)
+        middle = reach * np.sin(angle), reach * np.cos(angle)
+        guesses.append(np.array([middle[0] / 2, b.outer_circle + middle[1] / 2, middle[0]]))
+    found = _solved(unbalanced, guesses, "axial")
     x, rho, ring = found
     Q_o = _normal(b, outer, b.outer_circle, x, rho)[0]
     Q_i = _normal(b, inner, b.inner_circle, x - ring, rho)[0]
@@ -92,22 +96,33 @@ def radial_seat(b: Bearing, load: float) -> Seat:
         on_balls = Q_o - away - Q_i * (direction[0] * c + direction[1] * s)
         return np.concatenate([on_balls, [-(Q_i * direction[0]).sum(), load - (Q_i * direction[1]).sum()]])
 
-    deep = (away / outer) ** (2 / 3)
-    touching = b.outer_circle - b.diameter / 2 + b.groove + deep
-    press = 1.2 * (5 * abs(load) / b.balls / outer) ** (2 / 3)
-    moved = np.sign(load) * (b.clearance / 2 + 2 * press)
-    rho = touching + press * np.maximum(s * np.sign(load), 0) ** 2
-    found = _solved(unbalanced, np.array([*rho, 0.0, moved]), "radial")
+    touching = b.outer_circle - b.diameter / 2 + b.groove + (away / outer) ** (2 / 3)
+    press = (5 * abs(load) / b.balls / outer) ** (2 / 3)
+    guesses = []
+    for aside in (
+        0.0,
+        0.4,
+        -0.4,
+        0.8,
+        -0.8,
+    ):  # with few balls the ring goes where there is room, not where it is pushed
+        far = (b.clearance / 2 + 2 * press) / np.cos(aside)
+        y, z = far * np.sin(aside), far * np.cos(aside) * np.sign(load)
+        overlap = np.maximum(y * c + z * s - b.clearance / 2, 0.0)
+        guesses.append(np.array([*(touching + overlap / 2), y, z]))
+    found = _solved(unbalanced, guesses, "radial")
     *rho, y, z = found
     Q_o, Q_i, _ = pressed(np.array(rho), y, z)
     spin = orbit * b.pitch / b.diameter
     return Seat(np.zeros(b.balls), np.array(rho), Q_o, Q_i, np.array([0.0, y, z]), orbit, spin, 0.0, (0.0, 0.0))
 
 
-def _solved(unbalanced: object, guess: np.ndarray, which: str) -> np.ndarray:
+def _solved(unbalanced: Callable[[np.ndarray], np.ndarray], guesses: Sequence[np.ndarray], which: str) -> np.ndarray:
     """The equilibrium; forces vary by nine powers of ten over the lengths that are unknown."""
-    found = root(unbalanced, guess, method="hybr", tol=1e-15, options=dict(xtol=1e-15))
-    left = np.abs(unbalanced(found.x)).max()  # type: ignore[operator]
-    if not left < 1e-6:
-        raise InputError(f"no {which} equilibrium of the bearing was found: forces of {left:.3g} N are left over")
-    return np.asarray(found.x)
+    left = np.inf
+    for guess in guesses:
+        found = np.asarray(root(unbalanced, guess, method="hybr", tol=1e-15, options=dict(xtol=1e-15)).x)
+        left = min(left, float(np.abs(unbalanced(found)).max()))
+        if left < 1e-6:
+            return found
+    raise InputError(f"no {which} equilibrium of the bearing was found: forces of {left:.3g} N are left over")
