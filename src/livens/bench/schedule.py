@@ -7,6 +7,7 @@ import platform
 from pathlib import Path
 
 import livens
+from livens.bench.beams import Beams
 from livens.bench.case import Case, Say
 from livens.bench.core import one_core
 from livens.bench.crowds import Crowds
@@ -34,7 +35,7 @@ def run(rounds: int, say: Say) -> Report:
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
-    cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Series()]
+    cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Beams(), Series()]
     cases += [Steps(), DrawnToFirstStep(), IFToMM()]
     with one_core():
         for number in range(1, rounds + 1):

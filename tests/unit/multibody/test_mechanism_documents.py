@@ -11,7 +11,7 @@ import livens as lv
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("name", ["mechanism-tutorial", "mechanism-joints", "mechanism-forces", "coming-from"])
+@pytest.mark.parametrize("name", ["mechanism-tutorial", "mechanism-joints", "mechanism-forces", "beams", "coming-from"])
 def test_the_examples_run(name, capsys):
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     names = {}
