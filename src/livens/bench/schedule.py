@@ -8,6 +8,7 @@ from pathlib import Path
 
 import livens
 from livens.bench.ball_bearing import BallBearing
+from livens.bench.beams import Beams
 from livens.bench.case import Case, Say
 from livens.bench.core import one_core
 from livens.bench.crowds import Crowds
@@ -36,8 +37,8 @@ def run(rounds: int, say: Say) -> Report:
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
-    cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Series(), StiffEquations()]
-    cases += [Steps(), DrawnToFirstStep(), IFToMM(), BallBearing()]
+    cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Beams(), Series()]
+    cases += [StiffEquations(), Steps(), DrawnToFirstStep(), IFToMM(), BallBearing()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

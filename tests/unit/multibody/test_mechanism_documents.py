@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize(
-    "name", ["mechanism-tutorial", "mechanism-joints", "mechanism-forces", "contact", "coming-from"]
+    "name", ["mechanism-tutorial", "mechanism-joints", "mechanism-forces", "contact", "beams", "coming-from"]
 )
 def test_the_examples_run(name, capsys):
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")

@@ -1,0 +1,47 @@
+"""Beams: a step of the flying spaghetti, and how it grows with the number of elements."""
+
+from __future__ import annotations
+
+import tempfile
+
+from livens.bench.case import Say
+from livens.bench.fresh import fresh_run
+from livens.bench.ours import Best
+from livens.bench.report import Goal, Line, Report
+from livens.bench.scaling import growth_exponent
+
+#: Elements -> steps that are timed.
+_STEPS = {100: 500, 1000: 100, 5000: 30}
+_FIRST_GOAL = 400.0  # microseconds for a hundred elements
+
+
+class Beams:
+    name = "beams"
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._us_per_step = {N: Best() for N in _STEPS}
+        self._corrections = dict.fromkeys(_STEPS, 0.0)
+
+    def play(self, first: bool, say: Say) -> None:
+        for N, steps in _STEPS.items():
+            say(f"{N} elements")
+            options = dict(steps=steps, repeats=2, every=steps, cache=self._folder.name)
+            found = fresh_run("flying-spaghetti-3d", **options, N=N)
+            if found["unsolved"]:
+                self._folder.cleanup()
+                raise RuntimeError(f"the run of {N} elements that was timed is wrong: {found}")
+            self._us_per_step[N].add(found["us_per_step"])
+            self._corrections[N] = found["corrections"]
+
+    def tell(self, report: Report) -> None:
+        self._folder.cleanup()
+        for N, best in self._us_per_step.items():
+            goal = Goal("<=", _FIRST_GOAL) if min(_STEPS) == N else None
+            report.lines.append(Line(f"flying spaghetti, {N} elements: a step", best.value, goal=goal))
+            report.lines.append(
+                Line(f"flying spaghetti, {N} elements: corrections of a step", self._corrections[N], "")
+            )
+        exponent = growth_exponent(list(_STEPS), [best.value for best in self._us_per_step.values()])
+        case = "flying spaghetti, 100 to 5000 elements: exponent of time per step"
+        report.lines.append(Line(case, exponent, "", Goal("<=", 1.1)))
