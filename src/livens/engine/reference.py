@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from livens.engine import newton
+from livens.engine.floor import at_the_floor
 from livens.engine.kernels import floor_function
 from livens.engine.loop import Policy
 from livens.engine.newton import PAST
@@ -83,7 +84,7 @@ class ReferenceSolver:
             if not np.isfinite(worst):
                 reason = "the equations are not finite there"
                 break
-            if newton.at_the_floor(worst, last, first if count == 2 else before, count):
+            if at_the_floor(worst, last, first if count == 2 else before, count):
                 return x, count, None, dx, scale
             stalls += worst > 0.5 * last
             if stalls > 1 and worst <= newton.CURVATURE_LIMIT and self._curvature_explains(x, z, c, dx, scale):

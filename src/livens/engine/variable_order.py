@@ -119,7 +119,7 @@ class VariableOrderStepper:
         compiled = self._member(s)
         error = compiled.flat.error
         assert error is not None
-        return FusedStepper(compiled, self._k, order, self._control._replace(order=error.order))
+        return FusedStepper(compiled, self._k, order, replace(self._control, order=error.order))
 
     def _shown(self, taken: Steps, s: int, since: float, pause: float) -> Steps:
         """The steps with the unknowns of the most stages, and with what is carried on behind each of them."""

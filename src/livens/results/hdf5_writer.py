@@ -301,9 +301,11 @@ def _append(data: h5py.h5d.DatasetID, old: int, rows: np.ndarray, usual: float |
     """What ``data[old:] = rows`` does, without what it looks up every time; the `usual` value need not be written."""
     data.set_extent((old + len(rows), *rows.shape[1:]))
     if usual is not None:
-        unusual = () if (rows == usual).all() else np.flatnonzero(rows != usual)
-        first, end = (unusual[0], unusual[-1] + 1) if len(unusual) else (0, 0)
-        old, rows = old + int(first), rows[first:end]
+        first, end = 0, 0
+        if not (rows == usual).all():
+            unusual = np.flatnonzero(rows != usual)
+            first, end = int(unusual[0]), int(unusual[-1]) + 1
+        old, rows = old + first, rows[first:end]
     if rows.size:
         place = data.get_space()
         place.select_hyperslab((old, *(0,) * (rows.ndim - 1)), rows.shape)
