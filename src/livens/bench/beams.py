@@ -26,8 +26,8 @@ class Beams:
     def play(self, first: bool, say: Say) -> None:
         for N, steps in _STEPS.items():
             say(f"{N} elements")
-            options = dict(steps=steps, repeats=2, every=steps, cache=self._folder.name)
-            found = fresh_run("flying-spaghetti-3d", **options, N=N)
+            folder = self._folder.name
+            found = fresh_run("flying-spaghetti-3d", steps=steps, repeats=2, every=steps, cache=folder, N=N)
             if found["unsolved"]:
                 self._folder.cleanup()
                 raise RuntimeError(f"the run of {N} elements that was timed is wrong: {found}")

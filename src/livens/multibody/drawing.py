@@ -67,8 +67,8 @@ class Drawing:
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
         taken = (self.bodies, self.connections, self.couplings, self.gauges, self._acting, self._watched, self._sampled)
-        taken = (*taken, self.beams, self._contacts)
-        if name == "ground" or any(name in some for some in taken):
+        others = (self.beams, self._contacts)
+        if name == "ground" or any(name in some for some in (*taken, *others)):
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)
 

@@ -51,7 +51,7 @@ class DrawnBeams(DrawnBodies):
         Voigt: stresses are those of ``strain + damping * strain rate``.
         """
         count = whole_number(f"{name}: elements", elements, least=1)
-        wanted = list(stations) if isinstance(stations, (list, tuple, np.ndarray)) else [stations]
+        wanted: list[Any] = list(stations) if isinstance(stations, (list, tuple, np.ndarray)) else [stations]
         line = centreline(name, points, count, across, wanted, self.dimension)
         return self._beam(name, line, section, (first, last), False, damping)
 
@@ -119,9 +119,9 @@ class DrawnBeams(DrawnBodies):
         for i, j in joined:
             if i in held and j in held:
                 continue
-            ends = [places[n] if n in held else (found[n].element, np.zeros(d)) for n in (i, j)]
+            a, b = (places[n] if n in held else (found[n].element, np.zeros(d)) for n in (i, j))
             length = float(np.linalg.norm(places[j] - places[i])) / (1 + stretch)
-            bar = spring(*ends, stiffness / length, length)
+            bar = spring(a, b, stiffness / length, length)
             bar.name = f"{name} {i}-{j}"
             self._elastic.append(bar)
         return found
@@ -218,8 +218,8 @@ class DrawnBeams(DrawnBodies):
             parameters["damping"] = viscosity if tied is None else same_as(tied, "damping")
             functions["dissipation"] = beams.strain_damping(first, second, section.full)
         look = beams.tube(first, second, section.radius)
-        names = [*a.coordinates, *b.coordinates]
-        beam.elements.append(Element(names, parameters=parameters, name=beam.name, look=look, **functions))
+        both = [*a.coordinates, *b.coordinates]
+        beam.elements.append(Element(both, parameters=parameters, name=beam.name, look=look, **functions))
         beam.ends.append((first, second))
 
 

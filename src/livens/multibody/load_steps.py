@@ -70,7 +70,7 @@ class Balance:
 
     def _map(self, q: np.ndarray, force: np.ndarray) -> tuple[Any, Any]:
         """What takes motions to changes of coordinates, and how the moments of forces change as their arms turn."""
-        rows, columns, values, blocks = [], [], [], []
+        rows, columns, values, blocks = list[int](), list[int](), list[float](), list[np.ndarray]()
         for frame, first in zip(self.motion.frames, self.first[:-1].tolist(), strict=True):
             d = frame.dimension
             rows += frame.position

@@ -64,7 +64,7 @@ def spaghetti_in_plane(N: int = 20, EI: float = 100.0) -> Multibody:
     summary="a flexible beam of N elements, pushed and turned at one end for 5 s, tumbles through space",
     source="Simo and Vu-Quoc 1988",
 )
-def flying_spaghetti_3d(N: int = 20, EI: float = 500.0) -> Problem:
+def flying_spaghetti_3d(N: int = 10, EI: float = 500.0) -> Problem:
     """Energy, momentum and angular momentum are exact after the push."""
     return spaghetti_in_space(_elements(N), EI).problem("flying-spaghetti-3d", h=0.02, t_end=10.0)
 
@@ -74,7 +74,7 @@ def flying_spaghetti_3d(N: int = 20, EI: float = 500.0) -> Problem:
     summary="a flexible beam of N elements in the plane, pushed and turned at one end for 2.5 s",
     source="Simo and Vu-Quoc 1986",
 )
-def flying_spaghetti_2d(N: int = 20, EI: float = 100.0) -> Problem:
+def flying_spaghetti_2d(N: int = 10, EI: float = 100.0) -> Problem:
     """With a bending stiffness of 100 it folds up, with 500 it waves."""
     return spaghetti_in_plane(_elements(N), EI).problem("flying-spaghetti-2d", h=0.02, t_end=10.0)
 

@@ -34,6 +34,6 @@ def hung_net(N: int = 6, side: float = 1.0, EA: float = 50.0, mass: float = 0.1)
     summary="a net of N x N knots and elastic cords, held at its corners, falls from the plane",
     source="livens",
 )
-def hanging_net(N: int = 6, side: float = 1.0, EA: float = 50.0, mass: float = 0.1) -> Problem:
+def hanging_net(N: int = 5, side: float = 1.0, EA: float = 50.0, mass: float = 0.1) -> Problem:
     """`mass` is that of the cords per length, `EA` their stiffness; they are a hundredth longer than relaxed."""
     return hung_net(N, side, EA, mass).problem("hanging-net", h=2e-3, t_end=2.0)
