@@ -73,7 +73,7 @@ class Section:
 
         `mass` and the three moments of `inertia` are per length.
         """
-        shear, bending = (np.broadcast_to(array(name, x), (2,)) for name, x in (("GA", GA), ("EI", EI)))
+        shear, bending = _for_both_axes("GA", GA), _for_both_axes("EI", EI)
         stiffness = [number("EA", EA), *shear, number("GJ", GJ), *bending]
         moments = array("the inertia", inertia)
         about = np.broadcast_to(moments, (3,)) if moments.ndim == 0 else moments
@@ -133,6 +133,13 @@ class Section:
         I2, I3 = bending
         stiffness = [E * A, factor * G * A, factor * G * A, G * torsion, E * I2, E * I3]
         return cls(stiffness, rho * A, [rho * (I2 + I3), rho * I2, rho * I3], radius)
+
+
+def _for_both_axes(name: str, given: Any) -> np.ndarray:
+    values = array(name, given)
+    if values.shape not in ((), (1,), (2,)):
+        raise InputError(f"{name} must be one number, or two for the two axes of the section, got {given!r}")
+    return np.broadcast_to(values, (2,))
 
 
 def _rectangle_torsion(width: float, height: float) -> float:
