@@ -29,6 +29,8 @@ _FRAMES, _SECONDS = 60, 6.0
 _LONGEST, _STEPS = 12.0, 20_000
 #: But no fewer than this many steps, where a unit of time is short for the motion.
 _FEWEST = 400
+#: Lines of more points than this together have fewer: a thumbnail is small.
+_POINTS = 400
 #: Where the way of everything is this many times as long as everything is large, the picture goes along.
 _FAR = 2.5
 #: From where things in space are looked at.
@@ -39,6 +41,7 @@ def thumbnail(result: Result) -> dict[str, Any]:
     """Lines over frames, each place rounded to one of 256 in both directions; of states, their curves."""
     few = part(result, chosen_rows(np.asarray(result.t), 1, _FRAMES))
     lines = _with_its_way(_scene_lines(few)) or _state_lines(few)
+    lines = _thinned(lines)
     moving = np.concatenate([points.reshape(len(few.t), -1, 2) for _, points, _ in lines], axis=1)
     once = float(np.ptp(moving, axis=1).max())
     if np.ptp(moving.reshape(-1, 2), axis=0).max() > _FAR * once:  # it flies away: the picture goes along
@@ -75,6 +78,13 @@ def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
                 flat = flat[:, :1]
             found.append((shape.kind, flat, colour))
     return found
+
+
+def _thinned(lines: list[tuple[str, np.ndarray, int]]) -> list[tuple[str, np.ndarray, int]]:
+    """The same lines with every so many of their points, and their ends."""
+    step = sum(points.shape[1] for _, points, _ in lines) // _POINTS + 1
+    few = [np.unique([*range(0, points.shape[1], step), points.shape[1] - 1]) for _, points, _ in lines]
+    return [(kind, points[:, some], colour) for (kind, points, colour), some in zip(lines, few, strict=True)]
 
 
 def _with_its_way(lines: list[tuple[str, np.ndarray, int]]) -> list[tuple[str, np.ndarray, int]]:
