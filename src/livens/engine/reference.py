@@ -137,9 +137,9 @@ class ReferenceSolver:
     ) -> bool:
         """As `livens.engine.newton.curvature_explains`."""
         here, forth, back = (self.residual(y, z, c) for y in (x, x + dx, x - dx))
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             curvature = 0.5 * np.abs(forth - 2.0 * here + back)
-        return bool(np.all(np.abs(here) <= 1.0 / scale + 10.0 * curvature))
+            return bool(np.all(np.abs(here) <= 1.0 / scale + 10.0 * curvature))
 
     def trouble(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, reason: str) -> Trouble:
         """Name the equation that is worst at x."""

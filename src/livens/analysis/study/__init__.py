@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from livens.analysis.study.convergence import Convergence, converge, work_precision
     from livens.analysis.study.fitting import ParameterFit, fit
     from livens.analysis.study.geometry import reversibility_defect, symplecticity_defect
-    from livens.analysis.study.longest_step import LongestStep, longest_step
+    from livens.analysis.study.stable_steps import LongestStep, longest_step
     from livens.analysis.study.modified import ModifiedEnergy, modified_energy
     from livens.analysis.study.monte_carlo import Uncertainty, uncertainty
     from livens.analysis.study.optimisation import Optimum, optimise
@@ -34,7 +34,7 @@ _HOMES = {
     "Comparison": "comparison",
     "Convergence": "convergence",
     "Fit": "order",
-    "LongestStep": "longest_step",
+    "LongestStep": "stable_steps",
     "Lyapunov": "stability",
     "ModifiedEnergy": "modified",
     "Optimum": "optimisation",
@@ -46,7 +46,7 @@ _HOMES = {
     "converge": "convergence",
     "fit": "fitting",
     "fit_order": "order",
-    "longest_step": "longest_step",
+    "longest_step": "stable_steps",
     "lyapunov": "stability",
     "modified_energy": "modified",
     "optimise": "optimisation",
