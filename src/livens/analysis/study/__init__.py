@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from livens.analysis.study.convergence import Convergence, converge, work_precision
     from livens.analysis.study.fitting import ParameterFit, fit
     from livens.analysis.study.geometry import reversibility_defect, symplecticity_defect
-    from livens.analysis.study.stable_steps import LongestStep, longest_step
     from livens.analysis.study.modified import ModifiedEnergy, modified_energy
     from livens.analysis.study.monte_carlo import Uncertainty, uncertainty
     from livens.analysis.study.optimisation import Optimum, optimise
     from livens.analysis.study.order import Fit, fit_order
     from livens.analysis.study.stability import Lyapunov, PeriodicOrbit, lyapunov, periodic_orbit
+    from livens.analysis.study.stable_steps import LongestStep, longest_step
     from livens.analysis.study.sweeps import Sweep, sweep
     from livens.analysis.study.table import write_table
 
