@@ -35,4 +35,4 @@ def folded(N: int = 40, length: float = 1.0, gap: float = 0.02, EA: float = 2e3,
 )
 def cable_drop(N: int = 24, length: float = 1.0, gap: float = 0.02, EA: float = 2e3) -> Problem:
     """Energy says how fast the end falls: ``v^2 = g x (2 L - x)/(L - x)`` after the way x."""
-    return folded(N, length, gap, EA).problem("cable-drop", h=5e-4, t_end=0.4)
+    return folded(N, length, gap, EA).problem("cable-drop", h=1.25e-4, t_end=0.4)

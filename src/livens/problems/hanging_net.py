@@ -36,4 +36,4 @@ def hung_net(N: int = 6, side: float = 1.0, EA: float = 50.0, mass: float = 0.1)
 )
 def hanging_net(N: int = 5, side: float = 1.0, EA: float = 50.0, mass: float = 0.1) -> Problem:
     """`mass` is that of the cords per length, `EA` their stiffness; they are a hundredth longer than relaxed."""
-    return hung_net(N, side, EA, mass).problem("hanging-net", h=2e-3, t_end=2.0)
+    return hung_net(N, side, EA, mass).problem("hanging-net", h=5e-4, t_end=2.0)

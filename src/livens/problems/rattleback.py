@@ -73,4 +73,4 @@ def _lower_half(around: int = 24, down: int = 6) -> Triangles:
 )
 def rattleback(spin: float = -5.0, tilt: float = 0.01, skew: float = -2e-5) -> Problem:
     """With the data of Kane and Levinson, on a table with friction instead of without any slip."""
-    return rattleback_mechanism(spin, tilt, skew).problem("rattleback", h=1e-3, t_end=8.0)
+    return rattleback_mechanism(spin, tilt, skew).problem("rattleback", h=2.5e-4, t_end=8.0)
