@@ -81,7 +81,7 @@ def _problems() -> None:
 
     table = _table("problem", "what it is", "usual scheme")
     for entry in problems.all():
-        table.add_row(entry.name, entry.summary, problems.load(entry.name).scheme)
+        table.add_row(entry.name, entry.summary, entry.scheme)
     out = _console()
     out.print(table)
     out.print("Options, schemes that fit, and a picture: livens show NAME\n")

@@ -107,6 +107,7 @@ def _look(q: Any, k: Any) -> list[shapes.Shape]:
     "andrews-squeezer",
     summary="seven-body mechanism with a spring and a motor: 7 angles, 6 constraints, M depends on q",
     source="IVP test set (Bari), IFToMM",
+    scheme="livens-em",
 )
 def andrews_squeezer(mom: float = 0.033, c0: float = 4530.0, l0: float = 0.07785) -> Problem:
     """`mom` is the torque of the motor, `c0` and `l0` are stiffness and length of the spring at rest."""

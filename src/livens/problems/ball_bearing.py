@@ -22,6 +22,7 @@ _BEFORE = 0.1
     "ball-bearing",
     summary="a deep-groove ball bearing: nine balls on races and in a cage, driven and loaded",
     source="S003 paper V, 6.3; S003 4.3",
+    scheme="semi-explicit:0.5,0.8",
 )
 def ball_bearing(
     case: str = "axial",

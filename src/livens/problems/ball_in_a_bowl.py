@@ -28,7 +28,9 @@ def bowl_mechanism(angle: float = 0.2, turning: float = 0.0, friction: float = 0
     return mb
 
 
-@problem("ball-in-a-bowl", summary="a ball rolls in a round bowl, with the period of rolling", source="")
+@problem(
+    "ball-in-a-bowl", summary="a ball rolls in a round bowl, with the period of rolling", source="", scheme="lie-em"
+)
 def ball_in_a_bowl(angle: float = 0.2, turning: float = 0.0, friction: float = 0.5) -> Problem:
     """A full ball that rolls swings with ``omega^2 = 5/7 g/(R - r)``; without friction it slides, and faster."""
     return bowl_mechanism(angle, turning, friction).problem("ball-in-a-bowl", h=5e-4, t_end=3.0)

@@ -41,6 +41,7 @@ def bent_beam(N: int = 8, force: float = 600.0) -> Multibody:
     "45-degree-bend",
     summary="a curved cantilever of N elements under a force out of its plane",
     source="Bathe and Bolourchi 1979",
+    scheme="lie-em",
 )
 def bend_45(N: int = 8, force: float = 600.0) -> Problem:
     """The force grows for a hundred seconds; the mass is one per length, which statics does not ask for."""

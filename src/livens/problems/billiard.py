@@ -46,7 +46,12 @@ def _gap(w: Any, k: Any) -> Any:
     return [m.sqrt(w[0]) - 2 * k.r]
 
 
-@problem("billiard", summary="four elastic balls in a box, one of which moves", source="S003 paper II, 3.3")
+@problem(
+    "billiard",
+    summary="four elastic balls in a box, one of which moves",
+    source="S003 paper II, 3.3",
+    scheme="livens-em",
+)
 def billiard(smooth: float = 1e-4) -> Problem:
     """The first ball has the velocity (1, 1), the others rest in its way.
 

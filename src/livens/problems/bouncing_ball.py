@@ -20,7 +20,12 @@ def bouncing_ball_mechanism(
     return mb
 
 
-@problem("bouncing-ball", summary="a rubber ball with spin bounces on a floor, with all that it loses", source="")
+@problem(
+    "bouncing-ball",
+    summary="a rubber ball with spin bounces on a floor, with all that it loses",
+    source="",
+    scheme="lie-em",
+)
 def bouncing_ball(
     height: float = 0.5, speed: float = 0.4, spin: float = -40.0, damping: float = 0.1, friction: float = 0.3
 ) -> Problem:

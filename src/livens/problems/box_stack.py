@@ -33,7 +33,7 @@ def stack_mechanism(count: int = 3, drop: float = 2e-3, shift: float = 0.01) -> 
     return mb
 
 
-@problem("box-stack", summary="boxes on top of each other are set down and come to rest", source="")
+@problem("box-stack", summary="boxes on top of each other are set down and come to rest", source="", scheme="lie-em")
 def box_stack(count: int = 3, drop: float = 2e-3, shift: float = 0.01) -> Problem:
     """At rest, every level carries the weight of all that is above it."""
     return stack_mechanism(count, drop, shift).problem("box-stack", h=5e-4, t_end=1.5)

@@ -32,6 +32,7 @@ def bricard_mechanism(mass: float = 1.0, width: float = 0.1, g: float = 9.81) ->
     "bricard",
     summary="five rods and six hinges in space with a redundant constraint: 60 coordinates, one degree of freedom",
     source="IFToMM A04",
+    scheme="lie-em",
 )
 def bricard(mass: float = 1.0, width: float = 0.1, g: float = 9.81) -> Problem:
     """From rest, along the edges of a cube; it swings with a period of about five seconds."""

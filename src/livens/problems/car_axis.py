@@ -52,6 +52,7 @@ def _look(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
     "car-axis",
     summary="axis of a car on two springs and a bumpy road: constraints that depend on time",
     source="IVP test set (Bari)",
+    scheme="livens-em",
 )
 def car_axis(
     M: float = 10.0,

@@ -26,7 +26,12 @@ def _look(q: Any, k: Any) -> list[shapes.Shape]:
     ]
 
 
-@problem("cart-pole", summary="pole below a light cart, with peaks of speed", source="a mass matrix nearly singular")
+@problem(
+    "cart-pole",
+    summary="pole below a light cart, with peaks of speed",
+    source="a mass matrix nearly singular",
+    scheme="kahan-li-8:adaptive-variational:0.5,0.5",
+)
 def cart_pole(ratio: float = 1e-6, theta0: float = np.pi / 2, g: float = 9.81, length: float = 1.0) -> Problem:
     """From rest at the angle `theta0`; `ratio` is the mass of the cart over that of the pole's end.
 

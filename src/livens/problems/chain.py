@@ -115,7 +115,9 @@ def _placed(parents: list[int], l: float, angle: np.ndarray) -> np.ndarray:  # n
     return np.hstack([ends - l / 2 * d1, d1, d2, np.cross(d1, d2)]).ravel()
 
 
-@problem("chain", summary="N rods in space, with ball joints or hinges, fall from a zigzag", source="livens")
+@problem(
+    "chain", summary="N rods in space, with ball joints or hinges, fall from a zigzag", source="livens", scheme="lie-em"
+)
 def chain(
     N: int = 10,
     m: float = 1.0,

@@ -70,6 +70,7 @@ def _ring(
     "closed-loop-bars",
     summary="four bars in a ring with spherical joints, quaternions: 28 coordinates, 16 constraints",
     source="S004 5.5",
+    scheme="livens-em",
 )
 def closed_loop_bars(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: float = 100.0) -> Problem:  # noqa: E741
     """`f_m` is the greatest value of the load's time function; force and torque are 8 and 6 times that."""
@@ -80,6 +81,7 @@ def closed_loop_bars(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m:
     "closed-loop-bars-directors",
     summary="the same with directors, which conserve angular momentum: 48 coordinates, 36 constraints",
     source="S004 5.5",
+    scheme="livens-em",
 )
 def closed_loop_bars_directors(
     l: float = 10.0,  # noqa: E741

@@ -41,7 +41,7 @@ def dominoes_mechanism(count: int = 4, spacing: float = 0.02, push: float = 3.0)
     return mb
 
 
-@problem("dominoes", summary="dominoes in a row, each of which knocks over the next", source="")
+@problem("dominoes", summary="dominoes in a row, each of which knocks over the next", source="", scheme="lie-em")
 def dominoes(count: int = 4, spacing: float = 0.02, push: float = 3.0) -> Problem:
     """The first one is pushed with the rate `push` about the edge that it tips over; the others follow in turn."""
     return dominoes_mechanism(count, spacing, push).problem("dominoes", h=2.5e-5, t_end=0.6)

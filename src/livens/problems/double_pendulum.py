@@ -72,6 +72,7 @@ def _follower(mass: float, l1: float, l2: float, g: float, u1: float, kappa: flo
     "double-pendulum",
     summary="two point masses on rigid rods, in Cartesian coordinates: 4 coordinates, 2 constraints",
     source="S002 7.3",
+    scheme="livens-em",
 )
 def double_pendulum(
     m1: float = 3.0,

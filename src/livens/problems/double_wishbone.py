@@ -31,6 +31,7 @@ def wishbone_mechanism(
     "double-wishbone",
     summary="a wheel suspension with two arms, an upright, a tie rod and a spring: one degree of freedom",
     source="livens",
+    scheme="lie-em",
 )
 def double_wishbone(stiffness: float = 4e4, damping: float = 2e3, load: float = 3000.0, wheel: float = 20.0) -> Problem:
     """`load` is the force of the road, `wheel` the mass of what is not sprung."""

@@ -37,7 +37,12 @@ def bars_mechanism(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: f
     return mb
 
 
-@problem("drawn-bars", summary="four bars in a ring with ball joints, drawn as bodies and joints", source="S004 5.5")
+@problem(
+    "drawn-bars",
+    summary="four bars in a ring with ball joints, drawn as bodies and joints",
+    source="S004 5.5",
+    scheme="lie-em",
+)
 def drawn_bars(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: float = 100.0) -> Problem:  # noqa: E741
     """As `closed-loop-bars`; `f_m` is the greatest value of the load's time function."""
     if min(l, width, rho) <= 0:

@@ -34,7 +34,12 @@ def four_bar_mechanism(N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.
     return mb
 
 
-@problem("drawn-four-bar", summary="N four-bar loops in a row, drawn as bodies and joints", source="IFToMM A02")
+@problem(
+    "drawn-four-bar",
+    summary="N four-bar loops in a row, drawn as bodies and joints",
+    source="IFToMM A02",
+    scheme="lie-em",
+)
 def drawn_four_bar(N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Problem:  # noqa: E741
     """As `n-four-bar`; `speed` is that of the upper bars at the start."""
     if N < 1 or min(m, l) <= 0:

@@ -13,7 +13,12 @@ from livens.problems import problem, sketches
 from livens.schemes.scaling import speed
 
 
-@problem("euler-top", summary="free rotation of a rigid body as a Nambu system", source="S003 paper IV, 4.1")
+@problem(
+    "euler-top",
+    summary="free rotation of a rigid body as a Nambu system",
+    source="S003 paper IV, 4.1",
+    scheme="nambu-t",
+)
 def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.2) -> Problem:  # noqa: E741
     """The angular momentum starts near the middle axis of inertia, turned by `angle` towards the third."""
     inertia = np.array(I, dtype=float)

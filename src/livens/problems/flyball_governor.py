@@ -47,6 +47,7 @@ def governor_mechanism(stiffness: float = 8e5, viscosity: float = 4e4, speed: fl
     "flyball-governor",
     summary="a governor with stiff springs and dampers: 48 coordinates, four degrees of freedom",
     source="IFToMM A05",
+    scheme="lie-em",
 )
 def flyball_governor(stiffness: float = 8e5, viscosity: float = 4e4, speed: float = 2 * math.pi) -> Problem:
     """`speed` is that of the shaft at the start."""

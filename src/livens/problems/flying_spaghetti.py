@@ -63,6 +63,7 @@ def spaghetti_in_plane(N: int = 20, EI: float = 100.0) -> Multibody:
     "flying-spaghetti-3d",
     summary="a flexible beam of N elements, pushed and turned at one end for 5 s, tumbles through space",
     source="Simo and Vu-Quoc 1988",
+    scheme="lie-em",
 )
 def flying_spaghetti_3d(N: int = 10, EI: float = 500.0) -> Problem:
     """Energy, momentum and angular momentum are exact after the push."""
@@ -73,6 +74,7 @@ def flying_spaghetti_3d(N: int = 10, EI: float = 500.0) -> Problem:
     "flying-spaghetti-2d",
     summary="a flexible beam of N elements in the plane, pushed and turned at one end for 2.5 s",
     source="Simo and Vu-Quoc 1986",
+    scheme="lie-em",
 )
 def flying_spaghetti_2d(N: int = 10, EI: float = 100.0) -> Problem:
     """With a bending stiffness of 100 it folds up, with 500 it waves."""

@@ -32,6 +32,7 @@ def folded(N: int = 40, length: float = 1.0, gap: float = 0.02, EA: float = 2e3,
     "cable-drop",
     summary="a folded cable of N points, one end of which is let go, falls faster than a stone",
     source="Calkin and March 1989",
+    scheme="lie-em",
 )
 def cable_drop(N: int = 24, length: float = 1.0, gap: float = 0.02, EA: float = 2e3) -> Problem:
     """Energy says how fast the end falls: ``v^2 = g x (2 L - x)/(L - x)`` after the way x."""

@@ -186,6 +186,7 @@ def _problem(
     "double-four-bar",
     summary="five bars in the plane through singular positions: 30 coordinates, 29 constraints",
     source="S001 5.2, IFToMM A02",
+    scheme="livens-em",
 )
 def double_four_bar(m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Problem:  # noqa: E741
     """Two loops; `speed` is that of the upper bars at the start."""
@@ -196,6 +197,7 @@ def double_four_bar(m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: floa
     "double-four-bar-damped",
     summary="the same with two dampers, from P1 to P5 and from P2 to P6",
     source="S001 5.2 (77)",
+    scheme="livens-em",
 )
 def double_four_bar_damped(
     m: float = 1.0,
@@ -213,7 +215,7 @@ def double_four_bar_damped(
     return Problem("double-four-bar-damped", system, q0, v0, "livens-em", 1e-3, 10.0)
 
 
-@problem("n-four-bar", summary="N four-bar loops in a row", source="IFToMM A02")
+@problem("n-four-bar", summary="N four-bar loops in a row", source="IFToMM A02", scheme="livens-em")
 def n_four_bar(
     N: int = 4,
     m: float = 1.0,

@@ -21,6 +21,7 @@ _SPEEDS = np.array([[0, 0, 2], [0, 1, -1], [1, 0, 0], [1, -1, 0.5]], dtype=float
     "four-particles",
     summary="four particles with rigid links, springs and dampers, free in space",
     source="a common test of energy-momentum schemes; data chosen here",
+    scheme="livens-em",
 )
 def four_particles(
     m: tuple[float, float, float, float] = (1.0, 3.0, 2.0, 1.5),

@@ -15,7 +15,10 @@ from livens.problems import problem
 
 
 @problem(
-    "fput", summary="a chain of slightly nonlinear springs, first mode", source="Fermi, Pasta, Ulam, Tsingou (1955)"
+    "fput",
+    summary="a chain of slightly nonlinear springs, first mode",
+    source="Fermi, Pasta, Ulam, Tsingou (1955)",
+    scheme="stormer-verlet",
 )
 def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
     """Unit masses between fixed ends, forces ``d + alpha d^2``; starts in the lowest mode of the linear chain."""
@@ -47,7 +50,10 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
 
 
 @problem(
-    "fput-stiff", summary="soft nonlinear and stiff linear springs in turn", source="Hairer, Lubich, Wanner, I.5.1"
+    "fput-stiff",
+    summary="soft nonlinear and stiff linear springs in turn",
+    source="Hairer, Lubich, Wanner, I.5.1",
+    scheme="kahan-li-8:stormer-verlet",
 )
 def fput_stiff(omega: float = 50.0) -> Problem:
     """Three stiff springs between soft ones; x are places of their middles, y their stretches, times ``sqrt(2)``.

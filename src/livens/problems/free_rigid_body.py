@@ -15,6 +15,7 @@ from livens.problems import problem
     "free-rigid-body",
     summary="free rotation of a rigid body as a unit quaternion: singular mass matrix that depends on q",
     source="S004 5.3",
+    scheme="livens-em",
 )
 def free_rigid_body(
     J: tuple[float, float, float] = (6.0, 8.0, 3.0), Omega: tuple[float, float, float] = (10.0, 20.0, 20.0)

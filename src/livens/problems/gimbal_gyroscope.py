@@ -27,6 +27,7 @@ def gimbal_mechanism(spin: float = 100.0, weight: float = 0.1) -> Multibody:
     "gimbal-gyroscope",
     summary="a fast rotor in two gimbal rings with a weight: 39 coordinates, three degrees of freedom",
     source="livens",
+    scheme="lie-em",
 )
 def gimbal_gyroscope(spin: float = 100.0, weight: float = 0.1) -> Problem:
     """`spin` is the rate of the rotor in the inner ring at the start."""

@@ -33,6 +33,7 @@ def hung_net(N: int = 6, side: float = 1.0, EA: float = 50.0, mass: float = 0.1)
     "hanging-net",
     summary="a net of N x N knots and elastic cords, held at its corners, falls from the plane",
     source="livens",
+    scheme="lie-em",
 )
 def hanging_net(N: int = 5, side: float = 1.0, EA: float = 50.0, mass: float = 0.1) -> Problem:
     """`mass` is that of the cords per length, `EA` their stiffness; they are a hundredth longer than relaxed."""

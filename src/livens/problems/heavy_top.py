@@ -54,7 +54,12 @@ class _Cone:
         return q, self.omega_p * _UP + self.spin * rot.rotate(q, _UP)
 
 
-@problem("heavy-top", summary="steady precession of a heavy top, as a unit quaternion about its tip", source="S004 5.4")
+@problem(
+    "heavy-top",
+    summary="steady precession of a heavy top, as a unit quaternion about its tip",
+    source="S004 5.4",
+    scheme="livens-em",
+)
 def heavy_top(
     rho: float = 2700.0, a: float = 0.1, g: float = 9.81, theta0: float = np.pi / 3, omega_p: float = 10.0
 ) -> Problem:
@@ -80,6 +85,7 @@ def heavy_top(
     "gyroscopic-top",
     summary="the same top with directors: 12 coordinates, 9 constraints, constant mass matrix",
     source="S001 5.1",
+    scheme="ggl-variational",
 )
 def gyroscopic_top(
     rho: float = 2700.0, a: float = 0.1, g: float = 9.81, theta0: float = np.pi / 3, omega_p: float = 10.0

@@ -23,7 +23,12 @@ def _look(q: Any) -> list[shapes.Shape]:
     return [shapes.path(corners, name="edge"), shapes.sphere(q, 0.03, name="star")]
 
 
-@problem("henon-heiles", summary="a star in a galaxy: order and chaos", source="Henon, Heiles (1964)")
+@problem(
+    "henon-heiles",
+    summary="a star in a galaxy: order and chaos",
+    source="Henon, Heiles (1964)",
+    scheme="kahan-li-8:stormer-verlet",
+)
 def henon_heiles(energy: float = 0.15) -> Problem:
     """Starts at (0, 0.1) in the direction of x with this energy; above 1/6 the star may escape."""
     q0 = np.array([0.0, 0.1])

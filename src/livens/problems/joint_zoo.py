@@ -192,7 +192,7 @@ def _register(name: str, build: Callable[[], Multibody]) -> None:
     words = (build.__doc__ or "").rstrip(".")
     summary = words[0].lower() + words[1:]
 
-    @problem(f"joint-{name}", summary=summary, source="livens")
+    @problem(f"joint-{name}", summary=summary, source="livens", scheme="lie-em")
     def made() -> Problem:
         return build().problem(f"joint-{name}", h=1e-3, t_end=2.0)
 

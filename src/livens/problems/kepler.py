@@ -26,7 +26,7 @@ def _eccentric_anomaly(mean: float, e: float) -> float:
     return float(E)
 
 
-@problem("kepler", summary="a planet on an ellipse, period 2 pi", source="S003 paper III, 1")
+@problem("kepler", summary="a planet on an ellipse, period 2 pi", source="S003 paper III, 1", scheme="livens-em")
 def kepler(e: float = 0.8) -> Problem:
     """Starts nearest to the sun; `e` is the eccentricity, the longer semi-axis is 1. Steps scale as ``r^(3/2)``."""
     if not 0 <= e < 1:

@@ -28,6 +28,7 @@ def lie_heavy_top_mechanism(spin: float = 150.0, drift: float = -4.61538) -> Mul
     "lie-heavy-top",
     summary="a fast heavy top on a ball joint that passes the hanging position: 12 coordinates",
     source="Bruels, Cardona, Arnold 2012",
+    scheme="lie-em",
 )
 def lie_heavy_top(spin: float = 150.0, drift: float = -4.61538) -> Problem:
     """`spin` is the rate about its axis, `drift` that about z of the body at the start."""

@@ -23,13 +23,15 @@ def chain_mechanism(N: int = 10, length: float = 0.1, mass: float = 0.1, hinges:
     return mb
 
 
-@problem("link-chain", summary="N rods with ball joints swing down from the horizontal", source="livens")
+@problem(
+    "link-chain", summary="N rods with ball joints swing down from the horizontal", source="livens", scheme="lie-em"
+)
 def link_chain(N: int = 10, length: float = 0.1, mass: float = 0.1) -> Problem:
     """A chain from rest."""
     return chain_mechanism(_at_least_one(N), length, mass).problem("link-chain", h=1e-3, t_end=2.0)
 
 
-@problem("hinge-chain", summary="N rods with hinges about y and z in turn swing down", source="livens")
+@problem("hinge-chain", summary="N rods with hinges about y and z in turn swing down", source="livens", scheme="lie-em")
 def hinge_chain(N: int = 10, length: float = 0.1, mass: float = 0.1) -> Problem:
     """A chain from rest, every other hinge about y."""
     return chain_mechanism(_at_least_one(N), length, mass, hinges=True).problem("hinge-chain", h=1e-3, t_end=2.0)

@@ -26,7 +26,12 @@ def _look(q: Any, k: Any) -> list[shapes.Shape]:
     ]
 
 
-@problem("magnetic-pendulum", summary="pendulum that a magnet at its side repels", source="S003 paper III, 4")
+@problem(
+    "magnetic-pendulum",
+    summary="pendulum that a magnet at its side repels",
+    source="S003 paper III, 4",
+    scheme="stormer-verlet",
+)
 def magnetic_pendulum(g: float = 1.0, delta: float = 0.05, mu: float = 0.1) -> Problem:
     """``V = g (1 - cos q) + mu/r^2`` with the distance r from a magnet at height 0, `delta` beyond the bob's circle.
 

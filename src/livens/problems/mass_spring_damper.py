@@ -106,6 +106,7 @@ def _exact(
     "mass-spring-damper",
     summary="two masses on three springs, with dampers and a push: a linear system",
     source="S002 7.2",
+    scheme="livens-em",
 )
 def mass_spring_damper(
     m1: float = 1.0,
@@ -129,6 +130,7 @@ def mass_spring_damper(
     "vanishing-mass",
     summary="two masses on three springs, the second of nearly or exactly zero",
     source="S002 7.2.3",
+    scheme="radau-iia-3",
 )
 def vanishing_mass(m2: float = 0.0, d2: float = 1e-4, p0: tuple[float, float] = (4.275, 15.0)) -> Problem:
     """Whatever `m2`, the second mass starts with the velocity at which its springs and its damper balance.

@@ -29,6 +29,7 @@ def _look(q: Any, k: Any) -> list[shapes.Shape]:
     "mass-spring-redundant",
     summary="two masses, two springs, one coordinate too many: the mass matrix is singular",
     source="S000 6.1, S004 5.1",
+    scheme="livens-em",
 )
 def mass_spring_redundant(
     m: tuple[float, float] = (2.0, 1.0),

@@ -52,7 +52,12 @@ def _drawn(q: Any) -> shapes.Shape:
 _SPRING = through(_square, _stretch)
 
 
-@problem("net", summary="a square net of N x N knots and rigid rods, nailed at a corner, falls", source="livens")
+@problem(
+    "net",
+    summary="a square net of N x N knots and rigid rods, nailed at a corner, falls",
+    source="livens",
+    scheme="livens-em",
+)
 def net(N: int = 12, m: float = 0.01, l: float = 1.0, g: float = 9.81, c: float = 50.0, speed: float = 1.0) -> Problem:  # noqa: E741
     """A net of rods of length `l` between knots of mass `m`; springs of stiffness `c` keep its squares from folding.
 

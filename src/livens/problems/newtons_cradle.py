@@ -33,7 +33,9 @@ def cradle_mechanism(balls: int = 5, raised: int = 1, angle: float = 0.6, gap: f
     return mb
 
 
-@problem("newtons-cradle", summary="balls in a row on wires: as many fly off as were raised", source="")
+@problem(
+    "newtons-cradle", summary="balls in a row on wires: as many fly off as were raised", source="", scheme="lie-em"
+)
 def newtons_cradle(balls: int = 5, raised: int = 1, angle: float = 0.6, gap: float = 1e-3) -> Problem:
     """Balls hang a `gap` apart, so that blows come one after the other and each hands on its velocity.
 

@@ -27,6 +27,7 @@ def _look(q: Any) -> list[shapes.Shape]:
     "non-reversible-oscillator",
     summary="oscillator with a kinetic energy that is not even in the momentum",
     source="S003 paper III, 2 and 3",
+    scheme="stormer-verlet",
 )
 def non_reversible_oscillator(eps: float = 0.01) -> Problem:
     """``H = p^2/2 - eps p^3/3 + 1/q^2 + 1/(q - 10)^2 + eps q``; with eps = 0 it is reversible.

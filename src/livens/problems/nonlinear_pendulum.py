@@ -20,7 +20,12 @@ def _look(q: Any) -> list[shapes.Shape]:
     return [shapes.ground([0, 0]), shapes.rod([0, 0], bob), shapes.sphere(bob)]
 
 
-@problem("nonlinear-pendulum", summary="pendulum in its angle: one coordinate, no constraint", source="S003 2.9.6")
+@problem(
+    "nonlinear-pendulum",
+    summary="pendulum in its angle: one coordinate, no constraint",
+    source="S003 2.9.6",
+    scheme="livens-em",
+)
 def nonlinear_pendulum(theta0: float = np.pi / 2) -> Problem:
     """Released at rest from `theta0`: ``sin(theta/2) = k sn(K - t)`` with ``k = sin(theta0/2)``. Two periods."""
     if not 0 < abs(theta0) < np.pi:

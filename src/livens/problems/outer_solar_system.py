@@ -32,7 +32,12 @@ def _look(q: Any) -> list[shapes.Shape]:
     ]
 
 
-@problem("outer-solar-system", summary="the sun, four outer planets and Pluto", source="Hairer, Lubich, Wanner, I.2.4")
+@problem(
+    "outer-solar-system",
+    summary="the sun, four outer planets and Pluto",
+    source="Hairer, Lubich, Wanner, I.2.4",
+    scheme="kahan-li-8:stormer-verlet",
+)
 def outer_solar_system() -> Problem:
     """Astronomical units, days and solar masses; the sun starts at rest in the origin."""
     names = [f"{name}.{axis}" for name in _BODIES for axis in "xyz"]

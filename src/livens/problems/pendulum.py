@@ -13,7 +13,12 @@ from livens.problems.simple_pendulum import simple_pendulum
 _MIRROR = np.array([-1.0, 1.0])
 
 
-@problem("pendulum", summary="point mass on a rigid rod, released on the right, for 240 s", source="S002 7.3")
+@problem(
+    "pendulum",
+    summary="point mass on a rigid rod, released on the right, for 240 s",
+    source="S002 7.3",
+    scheme="livens-em",
+)
 def pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:  # noqa: E741
     """From (l, 0) at rest; the rod pulls with ``lam l``, where ``lam = m (v.v - g y)/l^2``."""
     other = simple_pendulum(m, l, g)

@@ -11,7 +11,12 @@ from livens.models.problem import Problem
 from livens.problems import problem
 
 
-@problem("pendulum-penalty", summary="a pendulum on a stiff spring, with fast oscillations", source="S003 paper V, 6.2")
+@problem(
+    "pendulum-penalty",
+    summary="a pendulum on a stiff spring, with fast oscillations",
+    source="S003 paper V, 6.2",
+    scheme="semi-explicit:0.5,0.5",
+)
 def pendulum_penalty(stiffness: float = 1e4, stretch: float = 0.01) -> Problem:
     """``q'' = (0, -1) - stiffness (|q|^2 - 1) q``, released at rest, level, stretched; weight counts as expensive."""
     if stiffness <= 0 or stretch <= -1:

@@ -20,7 +20,10 @@ def _look(q: Any) -> list[shapes.Shape]:
 
 
 @problem(
-    "pleiades", summary="seven stars in the plane, close encounters", source="IVP test set; Hairer, Norsett, Wanner"
+    "pleiades",
+    summary="seven stars in the plane, close encounters",
+    source="IVP test set; Hairer, Norsett, Wanner",
+    scheme="taylor",
 )
 def pleiades() -> Problem:
     """Masses 1 to 7 and G = 1; the closest encounters are at t = 1.23 and 1.68."""

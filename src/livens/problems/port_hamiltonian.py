@@ -31,6 +31,7 @@ def _problem(
     "viscous-pendulum",
     summary="pendulum in a viscous airflow, as a port-Hamiltonian system of index 2",
     source="S002 4.4.2",
+    scheme="gauss-3",
 )
 def viscous_pendulum(
     m: float = 1.0,
@@ -51,6 +52,7 @@ def viscous_pendulum(
     "spring-chain",
     summary="two masses on three springs, with dampers and a push, as a port-Hamiltonian system",
     source="S002 7.2.2",
+    scheme="gauss-2",
 )
 def spring_chain(
     m: tuple[float, float] = (1.0, 1.0),
@@ -76,6 +78,7 @@ def spring_chain(
     "rlc-circuit",
     summary="generator, line and load by Kirchhoff's laws: three differential equations, two algebraic",
     source="S002 sect. 4, an electrical circuit",
+    scheme="gauss-2",
 )
 def rlc_circuit(
     L: float = 2.0,
@@ -94,6 +97,7 @@ def rlc_circuit(
     "motor-slider-crank",
     summary="DC motor on a slider-crank mechanism: circuit and constrained mechanism in one system",
     source="S002 4.2.4, an interconnection",
+    scheme="gauss-3",
 )
 def motor_slider_crank(
     constant: float = 0.3, voltage: float = 2.0, L: float = 0.05, R: float = 0.5, friction: float = 0.05
@@ -107,6 +111,7 @@ def motor_slider_crank(
     "loudspeaker",
     summary="voice coil on a membrane that stiffens, fed with an alternating voltage",
     source="S002 4.2.4, an interconnection",
+    scheme="gauss-2",
 )
 def loudspeaker(constant: float = 5.0, amplitude: float = 1.0, frequency: float = 50.0) -> Problem:
     """Starts at rest; the Hamiltonian is of fourth degree in the displacement."""

@@ -38,6 +38,7 @@ def princeton_cantilever(N: int = 10, load: float = 13.345, angle: float = 45.0)
     "princeton-beam",
     summary="a flat cantilever of N elements bends about both axes and twists under a tip load at an angle",
     source="Dowell, Traybar and Hodges 1977",
+    scheme="lie-em",
 )
 def princeton_beam(N: int = 10, load: float = 13.345, angle: float = 45.0) -> Problem:
     """The load grows for a second; `angle` is in degrees, 0 along the height of the section."""

@@ -70,6 +70,7 @@ def _lower_half(around: int = 24, down: int = 6) -> Triangles:
     "rattleback",
     summary="a stone that is spun the wrong way rattles and turns round",
     source="Kane and Levinson 1982",
+    scheme="lie-em",
 )
 def rattleback(spin: float = -5.0, tilt: float = 0.01, skew: float = -2e-5) -> Problem:
     """With the data of Kane and Levinson, on a table with friction instead of without any slip."""

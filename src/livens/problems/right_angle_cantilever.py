@@ -34,6 +34,7 @@ def two_legs(N: int = 10, axial: float = 20.0) -> Multibody:
     "right-angle-cantilever",
     summary="two beams of N elements at a right angle, pushed at the elbow for two seconds, swing and twist",
     source="Simo and Vu-Quoc 1988",
+    scheme="lie-em",
 )
 def right_angle_cantilever(N: int = 10, axial: float = 20.0) -> Problem:
     """`axial` is the moment of inertia per length about the axis of the beam; both 20 and 10 are found in print."""

@@ -41,6 +41,7 @@ def rolled_beam(N: int = 10, turns: float = 1.0) -> Multibody:
     "roll-up",
     summary="a moment rolls a cantilever of N elements up to a circle, which is exact",
     source="Simo and Vu-Quoc 1986",
+    scheme="lie-em",
 )
 def roll_up(N: int = 10, turns: float = 1.0) -> Problem:
     """The moment grows for ten seconds; then the tip is at ``L sin(a)/a, L (1 - cos(a))/a`` with ``a = 2 pi turns``."""

@@ -43,6 +43,7 @@ def rolling_disc_mechanism(
     "rolling-disc",
     summary="a thin disc rolls on a plane without slip: constraints on velocity level, energy exact",
     source="Routh",
+    scheme="lie-em",
 )
 def rolling_disc(
     tilt: float = math.radians(70),

@@ -43,6 +43,7 @@ def shaft(N: int = 8, eccentricity: float = 1e-3) -> Multibody:
     "rotating-shaft",
     summary="a flexible shaft of N elements with a disc off its axis whirls at a part of its critical speed",
     source="Jeffcott 1919",
+    scheme="lie-em",
 )
 def rotating_shaft(N: int = 8, speed: float = 0.6, eccentricity: float = 1e-3) -> Problem:
     """It starts straight and turns as a rigid body; `speed` is in critical speeds."""

@@ -30,7 +30,12 @@ def _look(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
     ]
 
 
-@problem("rotor", summary="unbalanced rotor in an elastic bearing, near resonance", source="S003 2.1.3, paper I")
+@problem(
+    "rotor",
+    summary="unbalanced rotor in an elastic bearing, near resonance",
+    source="S003 2.1.3, paper I",
+    scheme="livens-midpoint",
+)
 def rotor(mass: float = 1.0, k: float = 1.0, Omega: float = 1.02, eps: float = 0.1) -> Problem:
     """Turns with `Omega`, unbalanced by `eps`; starts at rest in the bearing's middle. Two beats near resonance."""
     if min(mass, k, Omega) <= 0:

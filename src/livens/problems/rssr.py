@@ -25,6 +25,7 @@ def rssr_mechanism(speed: float = 5.0, g: float = 9.81) -> Multibody:
     "rssr",
     summary="two cranks on skew axes and a rod between ball joints: 36 coordinates, one motion and one idle spin",
     source="livens",
+    scheme="lie-em",
 )
 def rssr(speed: float = 5.0, g: float = 9.81) -> Problem:
     """`speed` is that of the first crank at the start."""

@@ -10,7 +10,12 @@ from livens.models.system import System
 from livens.problems import problem
 
 
-@problem("simple-pendulum", summary="point mass on a rigid rod, in Cartesian coordinates", source="IFToMM A01")
+@problem(
+    "simple-pendulum",
+    summary="point mass on a rigid rod, in Cartesian coordinates",
+    source="IFToMM A01",
+    scheme="livens-em",
+)
 def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:  # noqa: E741
     """Released at rest from the horizontal: ``sin(phi/2) = k sn(w t + K)`` with ``k^2 = 1/2``."""
     system = System(

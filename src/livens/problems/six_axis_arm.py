@@ -40,6 +40,7 @@ def arm_mechanism(stiffness: float = 2000.0, damping: float = 100.0) -> Multibod
     "six-axis-arm",
     summary="a robot's arm with six axes and a controller in each: 72 coordinates, six degrees of freedom",
     source="livens",
+    scheme="lie-em",
 )
 def six_axis_arm(stiffness: float = 2000.0, damping: float = 100.0) -> Problem:
     """`stiffness` and `damping` are gains in N m and N m s, for the mass of the first link."""

@@ -31,6 +31,7 @@ def slider_crank_mechanism(
     "slider-crank",
     summary="crank, rod and slider with a motor: 36 coordinates, one degree of freedom, one redundant constraint",
     source="livens",
+    scheme="lie-em",
 )
 def slider_crank(torque: float = 0.5, friction: float = 0.1, angle: float = 45 * deg, rate: float = 3.0) -> Problem:
     """`angle` and `rate` are the crank's at the start."""

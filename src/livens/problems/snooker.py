@@ -30,6 +30,7 @@ def snooker_mechanism(speed: float = 1.0, spin: float = 1.0, offset: float = 0.0
     "snooker",
     summary="a rolling ball hits another one full: friction with the cloth decides who rolls how fast in the end",
     source="",
+    scheme="lie-em",
 )
 def snooker(speed: float = 1.0, spin: float = 1.0, offset: float = 0.0, friction: float = 0.2) -> Problem:
     """The balls exchange their velocities and keep their spins. Then both slide until they roll: the white one, which

@@ -49,6 +49,7 @@ def spatial_slider_crank_mechanism(speed: float = 6.0, g: float = 9.81) -> Multi
     "spatial-slider-crank",
     summary="crank, rod and slider in space with four kinds of joints: 36 coordinates, one degree of freedom",
     source="IFToMM, Masarati's submission",
+    scheme="lie-em",
 )
 def spatial_slider_crank(speed: float = 6.0, g: float = 9.81) -> Problem:
     """`speed` is the crank's at the start; it swings between 5.5 and 24.3 rad/s every turn."""

@@ -16,6 +16,7 @@ from livens.problems.accurate import accurate_motion
     "spherical-pendulum",
     summary="point mass on a rigid rod in space: 3 coordinates, 1 constraint, one angular momentum",
     source="a common test of constrained integrators; data chosen here",
+    scheme="livens-em",
 )
 def spherical_pendulum(
     m: float = 1.0,

@@ -31,6 +31,7 @@ def spring_four_bar_mechanism(stiffness: float = 400.0, viscosity: float = 3.0, 
     "spring-four-bar",
     summary="a four-bar linkage on a spring and a damper, to be linearised: one degree of freedom",
     source="livens",
+    scheme="lie-em",
 )
 def spring_four_bar(stiffness: float = 400.0, viscosity: float = 3.0, g: float = 9.81) -> Problem:
     """`stiffness` and `viscosity` are those of spring and damper; it starts as it is drawn, with a push."""

@@ -29,6 +29,7 @@ def _look(q: Any) -> list[shapes.Shape]:
     "spring-pendulum-spherical",
     summary="point mass on an elastic string, in spherical coordinates: M depends on q",
     source="S000 6.2, S004 5.2",
+    scheme="livens-em",
 )
 def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Problem:
     """The rotation about the z axis is a shift of phi; its momentum is p_phi."""
@@ -55,6 +56,7 @@ def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 
     "spring-pendulum",
     summary="the same motion in Cartesian coordinates",
     source="S000 6.2, S004 5.2",
+    scheme="livens-em",
 )
 def spring_pendulum(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Problem:
     """``z = r cos(theta)``: theta' = 1 at the equator is a velocity of -r in z.

@@ -35,7 +35,12 @@ def tippe_top_mechanism(spin: float = 150.0, tilt: float = 0.1, friction: float 
     return mb
 
 
-@problem("tippe-top", summary="a ball that is heavy below stands on its head when it spins", source="Cohen 1977")
+@problem(
+    "tippe-top",
+    summary="a ball that is heavy below stands on its head when it spins",
+    source="Cohen 1977",
+    scheme="lie-em",
+)
 def tippe_top(spin: float = 150.0, tilt: float = 0.1, friction: float = 0.3) -> Problem:
     """Sliding friction turns it over. Jellett's number ``-L.a``, with the vector a from the centre of mass to the point
     that touches, stays the same, whatever the friction is."""

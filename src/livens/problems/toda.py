@@ -22,7 +22,12 @@ def _look(q: Any) -> list[shapes.Shape]:
     return [*springs, *(shapes.sphere(place, 0.25) for place in places)]
 
 
-@problem("toda", summary="three particles on a ring, integrable", source="Toda (1967); Hairer, Lubich, Wanner, X.1")
+@problem(
+    "toda",
+    summary="three particles on a ring, integrable",
+    source="Toda (1967); Hairer, Lubich, Wanner, X.1",
+    scheme="kahan-li-8:stormer-verlet",
+)
 def toda() -> Problem:
     """``V = sum exp(q_i - q_(i+1))``; the eigenvalues of the Lax matrix are constant."""
     system = System(

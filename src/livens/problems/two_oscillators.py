@@ -27,7 +27,12 @@ def _look(q: Any) -> list[shapes.Shape]:
     ]
 
 
-@problem("two-oscillators", summary="two masses, a soft spring and a stiff damped one", source="S003 paper V, 6.1")
+@problem(
+    "two-oscillators",
+    summary="two masses, a soft spring and a stiff damped one",
+    source="S003 paper V, 6.1",
+    scheme="semi-explicit:0.5,0.8",
+)
 def two_oscillators(k: float = 1.0, stiffness: float = 1e3, damping: float = 1e2) -> Problem:
     """Unit masses; a spring `k` holds the first (expensive), the stiff spring and damper joins them (cheap)."""
     if min(k, stiffness, damping) < 0:

@@ -25,7 +25,12 @@ def _look(q: Any) -> list[shapes.Shape]:
     ]
 
 
-@problem("two-walls", summary="particle between a soft and a stiff elastic wall", source="S003 paper II, 3.2")
+@problem(
+    "two-walls",
+    summary="particle between a soft and a stiff elastic wall",
+    source="S003 paper II, 3.2",
+    scheme="livens-em",
+)
 def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem:
     """``V = K1 max(0, q)^2/2 + K2 min(0, q)^2/2``, from q = 1 at rest: half a cosine in each wall.
 

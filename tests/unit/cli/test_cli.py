@@ -125,3 +125,11 @@ def test_show(tmp_path):
     assert livens("show", "gauss-2", cwd=tmp_path).stdout.startswith("gauss-2\n")
     done = livens("show", "double-four-bat", cwd=tmp_path)
     assert done.returncode == 2 and "did you mean 'double-four-bar'?" in done.stderr
+
+
+def test_problems_have_the_scheme_that_is_declared():
+    """Lists of problems tell it without building them."""
+    ours = [entry for entry in lv.problems.all() if entry.build.__module__.startswith("livens.")]
+    assert len(ours) > 80
+    for entry in ours:
+        assert entry.declared == lv.problems.load(entry.name).scheme, entry.name
