@@ -59,7 +59,8 @@ def test_the_examples_have_no_unstable_mode(name):
     drawn = [value for value in names.values() if isinstance(value, lv.Multibody)]
     assert drawn
     for mb in drawn:
-        run = mb.simulate(t_end=1000.0, h=0.01, every=1000)
+        # the end of a long chain cracks like a whip: in longer steps its equations have no solution
+        run = mb.simulate(t_end=1000.0, h=0.01 if len(mb.bodies) < 20 else 0.002, every=1000)
         assert run.summary.max_constraint < 1e-12
         energy = run["total_energy"] - run.supplied_energy + run.dissipated_energy
         sizes = [np.abs(part).max() for part in (run["total_energy"], run.supplied_energy, run.dissipated_energy)]
