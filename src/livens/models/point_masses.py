@@ -62,7 +62,9 @@ class PointMasses(System):
 
         places = [list(range(part.start, part.stop)) for part in parts]
         super().__init__(
-            list(coordinates) if coordinates is not None else [f"{n}.{axis}" for n in names for axis in "xyz"[:dimension]],
+            list(coordinates)
+            if coordinates is not None
+            else [f"{n}.{axis}" for n in names for axis in "xyz"[:dimension]],
             kinetic=kinetic,
             potential=potential,
             parameters=dict(G=G, masses=list(masses)),

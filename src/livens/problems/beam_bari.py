@@ -31,9 +31,7 @@ class _Segments:
         for i in range(n):
             before = angle[i - 1] if i else -angle[0]
             after = angle[i + 1] if i < n - 1 else angle[n - 1]
-            moments.append(
-                n**4 * (before - 2 * angle[i] + after) + n**2 * load * (m.cos(angle[i]) + m.sin(angle[i]))
-            )
+            moments.append(n**4 * (before - 2 * angle[i] + after) + n**2 * load * (m.cos(angle[i]) + m.sin(angle[i])))
         return moments
 
     def _matrices(self, angle: Any) -> tuple[Any, Any]:
@@ -91,7 +89,7 @@ class _Segments:
     "beam-bari",
     summary="clamped inextensible beam of n segments, pushed at its tip and released: stiff, 2 n states",
     source="Hairer and Wanner IV.1; IVP test set (Bari)",
-    scheme="radau",
+    scheme="radau-iia-2",
 )
 def beam_bari(n: int = 40, released: bool = True) -> Problem:
     """Angles and their rates are the states, internal forces the algebraic variables; lengths and times have no units.
@@ -110,4 +108,4 @@ def beam_bari(n: int = 40, released: bool = True) -> Problem:
         parameters=dict(F=1.5),
         look=beam.look,
     )
-    return Problem("beam-bari", model, None, None, "radau", 1e-3, 5.0, start={"x0": np.zeros(2 * n)})
+    return Problem("beam-bari", model, None, None, "radau-iia-2", 1e-3, 5.0, start={"x0": np.zeros(2 * n)})

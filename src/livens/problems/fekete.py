@@ -12,6 +12,7 @@ from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.problems.accurate import accurate_motion
 
 #: Rings of points at the start: how many, by how much they are turned, and their latitude, in parts of pi.
 _RINGS = ((3, 1 / 13, 3 / 8), (7, 1 / 29, 1 / 8), (6, 1 / 7, -2 / 15), (4, 1 / 17, -3 / 10))
@@ -53,7 +54,7 @@ def _look(q: Any) -> list[shapes.Shape]:
     "fekete",
     summary="twenty points on a sphere that push each other apart, with friction: 60 coordinates, 20 constraints",
     source="IVP test set (Bari)",
-    scheme="livens-em",
+    scheme="rattle",
 )
 def fekete(alpha: float = 0.5) -> Problem:
     """Unit masses with friction `alpha` and the potential ``-log`` of all distances; the constraints are ``p.p - 1``.
@@ -70,4 +71,5 @@ def fekete(alpha: float = 0.5) -> Problem:
         parameters=dict(alpha=alpha),
         look=_look,
     )
-    return Problem("fekete", system, _start().ravel(), np.zeros(3 * _POINTS), "livens-em", 0.05, 40.0)
+    q0, v0 = _start().ravel(), np.zeros(3 * _POINTS)
+    return Problem("fekete", system, q0, v0, "rattle", 0.05, 40.0, reference=accurate_motion(system, q0, v0))

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 #: Terms of the Stumpff series, how often their argument is halved twice, and sweeps for Kepler's equation: for drifts
-#: of a small part of a period, and for all others.
-QUICK, ANY = (7, 0, 2), (7, 4, 9)
+#: of a small part of a period, for all others, and for all others where nobody can see whether they were enough.
+QUICK, ANY, GRAPH = (7, 0, 2), (7, 4, 12), (7, 4, 6)
 #: Kepler's equation is solved if the last correction is this small: the next one would be its cube.
 SETTLED = 1e-6
 #: Without halving, the Stumpff series are exact up to this argument.

@@ -13,7 +13,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.models.point_masses import PointMasses
 from livens.schemes.base import Requirement, Scheme
-from livens.schemes.kepler_maps import ANY, KeplerMaps, corrector, leaps, paired, rows
+from livens.schemes.kepler_maps import GRAPH, KeplerMaps, corrector, leaps, paired, rows
 from livens.schemes.step import FlatEquations, StepEquations
 
 PLANETARY = Requirement("planetary", "bodies that attract each other, and nothing else (PointMasses)")
@@ -55,7 +55,7 @@ class CorrectedWisdomHolman(WisdomHolman):
     """
 
     family = "wisdom-holman:<n>"
-    examples = ((100,),)
+    examples = ((10,),)
     source = "Wisdom, Holman and Touma 1996; Wisdom 2006"
     symmetric = False
 
@@ -169,7 +169,7 @@ class PlanetEquations(StepEquations):
         weights = ca.vertcat(*masses)
         table = {name: ca.vertcat(*row) for name, row in rows(G, masses).items()}
         maps = KeplerMaps(n, Columns(n), table.__getitem__, None)
-        there, back = (ca.vertcat(*(ca.horzcat(*row) for row in make(masses))) for make in (self.to_jacobi, self.from_jacobi))
+        there, back = (_matrix(make(masses)) for make in (self.to_jacobi, self.from_jacobi))
         places = ca.reshape(z[self.layout["q"]], d, n + 1).T
         speeds = ca.reshape(z[self.layout["p"]], d, n + 1).T / ca.repmat(weights, 1, d)
         places, speeds = there @ places, there @ speeds
@@ -178,7 +178,7 @@ class PlanetEquations(StepEquations):
             if kick:
                 v = maps.kick(r, v, kick * h)
             if drift:
-                moved = maps.drift(r, v, drift * h, ANY)
+                moved = maps.drift(r, v, drift * h, GRAPH)
                 r, v = moved.r, moved.v
         centre, carried = places[0, :] + c[0] * speeds[0, :], speeds[0, :]
         new_places = back @ ca.vertcat(centre, ca.horzcat(*r))
@@ -198,6 +198,10 @@ class PlanetEquations(StepEquations):
             row_names=(),
             layout=self.layout,
         )
+
+
+def _matrix(entries: Sequence[Sequence[Any]]) -> Any:
+    return ca.vertcat(*(ca.horzcat(*row) for row in entries))
 
 
 def numbers_of(matrix: Sequence[Sequence[Any]]) -> np.ndarray:

@@ -40,9 +40,9 @@ class PlanetStepper:
         self._e, self._n, self._d = equations, equations.planets, equations.dimension
         self._lanes = lanes_for(self._n)
         self._code = compiled.once("planets", lambda: planet_code(self._n, self._d))
-        self._rows = ctypes.CFUNCTYPE(_WHOLE, _POINTER, _POINTER, _WHOLE, _POINTER, _WHOLE, *[_POINTER] * 3, _WHOLE, _WHOLE)(
-            self._code.address
-        )
+        self._rows = ctypes.CFUNCTYPE(
+            _WHOLE, _POINTER, _POINTER, _WHOLE, _POINTER, _WHOLE, *[_POINTER] * 3, _WHOLE, _WHOLE
+        )(self._code.address)
         G, masses = equations.model.gravity(k)
         self._masses = np.array(masses)
         self._there, self._back = (numbers_of(make(masses)) for make in (equations.to_jacobi, equations.from_jacobi))
@@ -125,7 +125,13 @@ class PlanetStepper:
         if begun is not None:
             states, out = np.empty((steps, size)), np.empty((steps, size))
             taken = self._call(
-                begun.planets.copy(), self._steps(h), self._e.count - 1, self._scaled(self._e.tail, h), states, out, steps
+                begun.planets.copy(),
+                self._steps(h),
+                self._e.count - 1,
+                self._scaled(self._e.tail, h),
+                states,
+                out,
+                steps,
             )
             M[:, :size], M[:, size:-2], M[:, -2], M[:, -1] = states, begun.centre, begun.since, h
             self._written(Z[1 : taken + 1], out[:taken], begun, times[1 : taken + 1])
@@ -158,4 +164,4 @@ class PlanetStepper:
             np.add(both[:, 1, i], speed[i], out=v[:, :, i])
         np.multiply(v, self._masses[:, None], out=p)
         for name, part in zip("qvp", (q, v, p), strict=True):
-            Z[:, layout[name]] = part.reshape(len(Z), -1)
+            Z[:, layout[name]] = part.reshape(len(Z), (n + 1) * d)
