@@ -34,7 +34,7 @@ _ALGEBRAIC = (
 
 
 class _Arm(NamedTuple):
-    """From the centre to a point of a wheel: the vector, and its derivatives by yaw, roll and the angle on the wheel."""
+    """From the centre to a point of a wheel, and its derivatives by yaw, roll and the angle on the wheel."""
 
     at: Any
     by_yaw: Any

@@ -85,7 +85,7 @@ class Motion:
 
 
 class KeplerMaps:
-    """Kicks and drifts of n planets; `row` gives the rows of numbers by name, `apart` is 1 in lanes without a planet."""
+    """Kicks and drifts of n planets; `row` gives rows of numbers by name, `apart` is 1 in lanes without a planet."""
 
     def __init__(self, planets: int, numbers: Numbers, row: Any, apart: Any) -> None:
         self.n, self._do, self._row, self._apart = planets, numbers, row, apart
