@@ -41,7 +41,7 @@ def _named(result: Result, name: str) -> Any:
         if found:
             return {each: _named(result, each) for each in found}
     if name in shown:
-        values = _said(result, shown[name]) if shown[name].command is not None else _values(result, shown[name])
+        values = _said(result, shown[name]) if shown[name].command is not None else evaluated(result, shown[name])
         return _series(values, shown[name].unit)
     observables = result.system.view.names
     if name in observables:
@@ -70,7 +70,8 @@ def _said(result: Result, quantity: Quantity) -> np.ndarray:
     return np.asarray(said.reshape(times.size, -1)[np.maximum(at, 0), quantity.command])
 
 
-def _values(result: Result, quantity: Quantity) -> np.ndarray:
+def evaluated(result: Result, quantity: Quantity) -> np.ndarray:
+    """The values of a quantity in all rows of a run."""
     system = result.system
     sizes = (system.n, system.n, system.m, 1, system.parameter_count)
     symbols = [ca.SX.sym(name, size) for name, size in zip("qvltk", sizes, strict=True)]
