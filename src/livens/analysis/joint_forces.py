@@ -55,7 +55,7 @@ def joint_forces(result: Result, scene: Scene | None = None, pose: Pose | None =
     scene = result.scene if scene is None else scene
     pose = scene.at(result.q, result.t) if pose is None else pose
     places = {shape.name: shape for shape in reversed(scene.shapes) if shape.kind in _MARKS}
-    lam = at_nodes(result, np.asarray(result.multipliers).T)
+    lam = at_nodes(result)
     every, t = result.parameter_vector, np.ascontiguousarray(result.t, dtype=float)
     kinds: dict[int, _Kind] = {}  # elements of a type share their model
     found: list[PointForce] = []
