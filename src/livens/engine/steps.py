@@ -149,7 +149,7 @@ class Stepper(Protocol):
         ...
 
 
-#: So many workspaces wait for the next runs of a compiled step.
+#: At most this many workspaces are kept for the next runs of a compiled step.
 _SPARE = 2
 
 

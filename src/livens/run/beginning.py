@@ -49,7 +49,7 @@ def first_carry(
 
 
 def chunk_of(tier: str, numbers: int) -> int:
-    """How many steps of so many numbers are taken at a time."""
+    """How many steps are taken at a time, if each has this many numbers."""
     if tier == "reference":
         return _REFERENCE_STEPS
     most = _ASSEMBLED_NUMBERS if tier == "assembled" else _CHUNK_NUMBERS

@@ -211,7 +211,7 @@ def tape_of(
 ) -> tuple[CompiledStep, Tape, Departure]:
     """Carry out a plan so that its derivatives can be taken; `watched` if it is known to stay within bounds.
 
-    The last state is observed, or one of `every` so many, or those with the numbers that are given.
+    The last state is observed, or every one whose number `every` divides, or those with the given numbers.
     """
     reason = why_not(plan, watched)
     if reason:

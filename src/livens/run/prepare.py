@@ -25,7 +25,7 @@ from livens.run.plan import Plan
 from livens.run.simulate import compile_and_start, execute
 from livens.schemes.base import Scheme
 
-#: So many plans of a prepared step are remembered, if what a run is asked for are plain values.
+#: A prepared step remembers at most this many plans; they are told apart by arguments of these plain types.
 _REMEMBERED, _PLAIN = 64, {float, int, bool, str}
 
 

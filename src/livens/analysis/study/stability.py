@@ -104,7 +104,7 @@ def lyapunov(
     """Lyapunov exponents of a motion: how fast deviations from it grow, on average over a long run.
 
     :param count: how many, the largest first.
-    :param interval: after so many steps the deviations are made orthogonal and short again.
+    :param interval: the number of steps after which the deviations are made orthogonal and short again.
     :param settle: the part of the run after which the average begins, so that the directions have found their places.
 
     Deviations are tangents of the steps taken (exact, not differences of two runs), they stay on the constraints, and
