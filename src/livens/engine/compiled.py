@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 #: At most this many compiled steps are kept for models that are built again.
 _KEPT = 32
-#: So many choices of a first pivot order are remembered per step.
+#: At most this many choices of a first pivot order are remembered per step.
 _CHOICES = 64
 
 

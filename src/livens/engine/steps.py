@@ -149,7 +149,7 @@ class Stepper(Protocol):
         ...
 
 
-#: So many workspaces wait for the next runs of a compiled step.
+#: At most this many workspaces are kept for the next runs of a compiled step.
 _SPARE = 2
 
 
@@ -234,6 +234,10 @@ def finite(steps: Steps, w: Any, names: Any) -> Steps:
     """
     if all_finite(steps.carry.z):
         return steps
+    if not steps.taken:  # the run began so
+        entry = int(np.argmin(np.isfinite(steps.carry.z)))
+        what = "the state is not finite at the start"
+        return steps.until(0, steps.trouble or Trouble(np.inf, 0.0, names.name_of(entry), what, 0.0))
     good = int(np.argmin(np.isfinite(steps.Z).all(axis=1)))
     entry = int(np.argmin(np.isfinite(steps.Z[good])))
     what = "the state is not finite any more"

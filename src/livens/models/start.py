@@ -26,7 +26,7 @@ TOLERANCE = 1e-10
 _REGULAR = 1e-8
 #: Steps onto the constraints that are smaller than this, relative to the position, may be nothing but round-off.
 _ROUNDING = 1e-11
-#: Of many redundant constraints, so many are named.
+#: Of many redundant constraints, at most this many are named.
 _NAMED = 20
 
 

@@ -18,14 +18,14 @@ from livens.expressions.numbers import number, positive
 from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
+from livens.run.beginning import beginning
 from livens.run.control import StepControl
 from livens.run.events import Event
 from livens.run.plan import Plan
-from livens.run.run import Run
 from livens.run.simulate import compile_and_start, execute
 from livens.schemes.base import Scheme
 
-#: So many plans of a prepared step are remembered, if what a run is asked for are plain values.
+#: A prepared step remembers at most this many plans; they are told apart by arguments of these plain types.
 _REMEMBERED, _PLAIN = 64, {float, int, bool, str}
 
 
@@ -146,7 +146,7 @@ class Prepared:
         if getattr(plan.model, "stops", ()):
             raise InputError("steps one at a time hit no stops with a restitution: make a run")
         compiled, initial = compile_and_start(plan)
-        carry, stepper = Run.beginning(plan, compiled, initial)
+        carry, stepper = beginning(plan, compiled, initial)
         return MotionState(carry, stepper, compiled)
 
     def step(self, state: MotionState, h: float | None = None) -> MotionState:

@@ -24,10 +24,10 @@ from livens.results.checkpoint import Checkpoint
 from livens.results.record import Record, Statistics
 from livens.results.recorder import side_by_side
 from livens.results.result import Result
+from livens.run.beginning import TYPICAL_STEP, chunk_of, first_carry
 from livens.run.extremes import Extremes
 from livens.run.march import NO_FLOW, equal_policy, whole_steps
 from livens.run.plan import Plan
-from livens.run.run import TYPICAL_STEP, Run, chunk_of
 
 #: Under this name a plan shares it with those that differ from it only in where they start and in parameters.
 _NAME = "short run"
@@ -80,7 +80,7 @@ class ShortRun:
         initial = compiled.model.start(plan.start, k, plan.t0, plan.project, plan.redundant)
         if initial.dropped:
             return None
-        carry, c = Run.first_carry(plan, compiled, initial)
+        carry, c = first_carry(plan, compiled, initial)
         try:
             order = compiled.first_order(carry.x[-1], carry.z, c, self._typical)
         except SingularMatrixError:

@@ -108,7 +108,7 @@ def _panel(name: str, series: Any) -> list[dict[str, Any]]:
 
 
 def _liveliest(curves: Mapping[str, np.ndarray], count: int) -> list[tuple[str, np.ndarray]]:
-    """At most so many of some curves, without those that do not change at all."""
+    """At most `count` of some curves, without those that do not change at all."""
     changing = ((name, y) for name, y in curves.items() if np.ptp(y) > 1e-9 * max(1e-300, float(np.abs(y).max())))
     return list(itertools.islice(changing, count))
 

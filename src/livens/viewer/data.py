@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Of more bodies, no velocities are sent.
 _MOST_ARROWS = 50
-#: Where the way of everything is so many times as long as everything is large, the camera goes along.
+#: The camera follows the motion where the path is more than this many times as long as what moves is large.
 _FAR = 2.5
 #: Shapes that do not count for the size of the picture.
 _BACKGROUND = ("path",)
