@@ -17,7 +17,6 @@ from livens.models.system import System
 from livens.multibody.assembly import Motion
 from livens.results.result import Result
 
-
 #: Rows whose matrices are in memory at once.
 _BLOCK = 512
 _AT_NODES: weakref.WeakKeyDictionary[Result, np.ndarray] = weakref.WeakKeyDictionary()
