@@ -33,19 +33,27 @@ def beginning(
     plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
 ) -> tuple[Carry, Stepper]:
     """State and unknowns before the first step, and who takes it; `memory` if what the scheme adds is known."""
-    carry, _ = first_carry(plan, compiled, initial, memory)
+    carry = first_carry(plan, compiled, initial, memory)
     return carry, stepper_of(plan, compiled, carry)
 
 
 def first_carry(
     plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
-) -> tuple[Carry, np.ndarray]:
+) -> Carry:
+    """All that the first step needs; `memory` if what the scheme adds to the state is known."""
+    z, x, _ = first_unknowns(plan, compiled, initial, memory)
+    return Carry.start(initial.t, z, x)
+
+
+def first_unknowns(
+    plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """State and unknowns before the first step, and the constants of that step."""
     if memory is None:
         memory = compiled.scheme.memory(compiled.model, initial.values, plan.k, initial.t, plan.h)
-    z = compiled.layout.vector({**initial.values, **memory})
+    z = compiled.layout.vector({**initial.values, **memory} if memory else initial.values)
     c = step_constants(plan.h, plan.t0, plan.k)
-    return Carry.start(initial.t, z, compiled.first_guess(z, c, plan.tier)), c
+    return z, compiled.first_guess(z, c, plan.tier), c
 
 
 def chunk_of(tier: str, numbers: int) -> int:
