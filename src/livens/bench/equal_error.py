@@ -130,7 +130,7 @@ class EqualError:
         """
         problem = load(name)
         step = prepare(problem.system, OURS)
-        start = {"q0": problem.q0, "v0": problem.v0}
+        start: dict[str, Any] = {"q0": problem.q0, "v0": problem.v0}
         k = problem.system.parameter_vector()
         given = problem.system.start(start, k, 0.0, False, "error").values
         exact = (
@@ -158,7 +158,7 @@ class EqualError:
         problem = load(name)
         model = MultibodyEquations.of(problem.system).formulate("index-1")
         step = prepare(model, OURS)
-        start = {"q0": problem.q0, "v0": problem.v0}
+        start: dict[str, Any] = {"q0": problem.q0, "v0": problem.v0}
         k, n = model.parameter_vector(), problem.system.n
         x0 = np.concatenate([np.asarray(problem.q0, dtype=float), np.asarray(problem.v0, dtype=float)])
         assert problem.reference is not None
@@ -242,7 +242,8 @@ def _cvodes_solver(
     rates: ca.Function, k: tuple[float, ...], size: int, t_end: float, rtol: float, atol: float
 ) -> ca.Function:
     x, t = ca.SX.sym("x", size), ca.SX.sym("t")
-    options = {"reltol": rtol, "abstol": atol, "max_num_steps": 10_000_000, "linear_multistep_method": "adams"}
+    options: dict[str, Any] = {"reltol": rtol, "abstol": atol, "max_num_steps": 10_000_000}
+    options["linear_multistep_method"] = "adams"
     equations = {"x": x, "t": t, "ode": rates(x, t, np.array(k))}
     return ca.integrator("cvodes", "cvodes", equations, 0.0, t_end, options)
 

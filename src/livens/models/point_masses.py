@@ -26,8 +26,8 @@ class PointMasses(System):
     >>> pair.coordinates
     ('sun.x', 'sun.y', 'sun.z', 'earth.x', 'earth.y', 'earth.z')
     >>> run = lv.simulate(pair, [0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 6.2831853, 0], scheme="wisdom-holman", h=0.1, t_end=1)
-    >>> print(f"{abs(run['earth.x'][-1] - 1):.0e}")
-    1e-11
+    >>> bool(abs(run["earth.x"][-1] - 1) < 1e-8)  # a year later
+    True
     """
 
     def __init__(
