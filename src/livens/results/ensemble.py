@@ -8,14 +8,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-import h5py
 import numpy as np
 
 from livens.errors import InputError
 from livens.models import html
 from livens.results.record import Summary
+
+if TYPE_CHECKING:
+    import h5py  # takes long to import, and most ensembles are never written
 
 FORMAT = "livens-ensemble-1"
 _SUMMARY = ("max_energy_drift", "max_energy_increment", "max_constraint", "max_velocity_constraint")
@@ -127,6 +129,8 @@ class Ensemble:
         path = Path(path)
         if path.exists() and not force:
             raise InputError(f"the file '{path}' exists already: choose another name, or replace it with force=True")
+        import h5py
+
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             with h5py.File(part, "w") as file:
@@ -170,6 +174,8 @@ class Ensemble:
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
         """Read an ensemble from its file."""
+        import h5py
+
         try:
             with h5py.File(path, "r") as file:
                 if file.attrs.get("format") != FORMAT:
