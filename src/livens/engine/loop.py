@@ -19,6 +19,7 @@ from livens.engine.newton import (
     TAKEN,
     Kernels,
     Workspace,
+    scaled,
     solve_step,
 )
 from livens.engine.step_size import Control, controlled_step
@@ -100,8 +101,17 @@ def advance_equally(
                 call(kernels.guess, x, z, c, r, x)
             if number % REFRESH == 0:
                 call(kernels.floor, x, z, c, dx, scale)
-            call(kernels.first, x, z, c, work, new)
-            ended = work[verdict] <= 1.0
+            if kernels.first:
+                call(kernels.first, x, z, c, work, new)
+                ended = work[verdict] <= 1.0
+            else:  # a long step has no function of its own for all that
+                call(kernels.newton, x, z, c, r, dx)
+                for i in range(n):
+                    x[i] -= dx[i]
+                call(kernels.residual, x, z, c, r, dx)
+                ended = scaled(r, scale, n) <= 1.0
+                if ended:
+                    call(kernels.end, x, z, c, r, new)
             w.iterations[s] = 1
             if not ended:
                 status = solve_step(kernels, w, x, z, slow, True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens.analysis.joint_forces import JointForce, sizes
+from livens.analysis.joint_forces import PointForce, sizes
 from livens.analysis.observables import walk
 from livens.errors import LivensError
 from livens.viewer.frames import text
@@ -78,7 +78,7 @@ def curves_of(few: Result, asked: Sequence[str] = ()) -> list[dict[str, Any]]:
     return found
 
 
-def offered(few: Result, forces: Sequence[JointForce] = ()) -> list[dict[str, Any]]:
+def offered(few: Result, forces: Sequence[PointForce] = ()) -> list[dict[str, Any]]:
     """Curves that can be asked for in the page: joint forces, quantities of a mechanism, coordinates."""
     most = min(_OFFERED, _NUMBERS // max(1, len(few.t)))
     found: list[dict[str, Any]] = []
