@@ -14,10 +14,18 @@ import h5py
 import numpy as np
 
 from livens.errors import InputError
+from livens.expressions.numbers import path_of
 from livens.models import html
+from livens.results import inspection
+from livens.results.checksums import with_checksum, without_checksum
+from livens.results.hdf5_reader import readable, sound
+from livens.results.hdf5_writer import checksum, claim, reason
+from livens.results.inspection import inspect_everything
 from livens.results.record import Summary
 
-FORMAT = "livens-ensemble-1"
+#: Of files that are written, and of those that can be read; the first has no checksum.
+FORMAT = "livens-ensemble-2"
+FORMATS = ("livens-ensemble-1", FORMAT)
 _SUMMARY = ("max_energy_drift", "max_energy_increment", "max_constraint", "max_velocity_constraint")
 _REDUCED = ("mean", "lowest", "highest", "counts", "edges")
 
@@ -66,6 +74,7 @@ class Ensemble:
     """What `livens.ensemble` made. ``many.q[member, time, coordinate]`` are the states that were kept.
 
     A member that failed has the `status` "failed", its `reasons` entry says why, and its states are NaN from there on.
+    One whose energy has exploded keeps its states, for what they are worth.
     """
 
     t: np.ndarray
@@ -124,25 +133,24 @@ class Ensemble:
     # -- on disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write everything to one file, which is there complete or not at all."""
-        path = Path(path)
-        if path.exists() and not force:
-            raise InputError(f"the file '{path}' exists already: choose another name, or replace it with force=True")
+        path = path_of("the path of an ensemble", path)
+        claim(path, force)
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        if os.path.lexists(part):
+            raise InputError(f"cannot write the ensemble '{path}': '{part.name}' stands in its way")
         try:
-            with h5py.File(part, "w") as file:
+            with h5py.File(part, "x") as file:  # a link that somebody puts there in the meantime is not followed
                 self._write(file)
             part.replace(path)
-        except OSError as error:
-            raise InputError(f"cannot write the ensemble '{path}': {error}") from None
+        except (OSError, RuntimeError) as error:
+            raise InputError(f"cannot write the ensemble '{path}': {reason(error)}") from None
         finally:
             part.unlink(missing_ok=True)
         return path
 
     def _write(self, file: h5py.File) -> None:
         file.attrs["format"] = FORMAT
-        told = {"facts": self.facts, "reasons": self.reasons, "left": self.left}
         self._write_summary(file)
-        file.create_dataset("record", data=np.frombuffer(json.dumps(told).encode(), dtype=np.uint8))
         for name in ("t", "steps", "newton_iterations"):
             file[name] = getattr(self, name)
         for name, values in self.arrays.items():
@@ -153,6 +161,8 @@ class Ensemble:
             for kind in _REDUCED:
                 if getattr(reduced, kind) is not None:
                     file[f"reduced/{name}/{kind}"] = getattr(reduced, kind)
+        told = {"facts": self.facts, "reasons": self.reasons, "left": self.left, "checksum": checksum(_arrays(file))}
+        file.create_dataset("record", data=np.frombuffer(with_checksum(json.dumps(told)), dtype=np.uint8))
 
     def _write_summary(self, file: h5py.File) -> None:
         """One column for each number; -1 where a momentum is not conserved by a member."""
@@ -170,18 +180,18 @@ class Ensemble:
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
         """Read an ensemble from its file."""
-        try:
-            with h5py.File(path, "r") as file:
-                if file.attrs.get("format") != FORMAT:
-                    raise InputError(f"'{path}' is not the file of an ensemble")
-                return cls._read(file)
-        except (OSError, KeyError, ValueError) as error:
-            raise InputError(f"cannot read the ensemble '{path}': {error}") from None
+        path = path_of("the path of an ensemble", path)
+        with readable(path, FORMATS, "the file of an ensemble") as (file, size), sound(path):
+            inspect_everything(file, size)
+            return cls._read(file, inspection.format_of(file) == FORMATS[0])
 
     @classmethod
-    def _read(cls, file: h5py.File) -> Ensemble:
-        told = json.loads(file["record"][()].tobytes())
-        return cls(
+    def _read(cls, file: h5py.File, early: bool) -> Ensemble:
+        text = file["record"][()].tobytes()
+        told = json.loads(text if early else without_checksum(text))
+        if not early and checksum(_arrays(file)) != told["checksum"]:
+            raise ValueError("its arrays are not what was written")
+        found = cls(
             t=file["t"][()],
             arrays={name: data[()] for name, data in file.get("states", {}).items()},
             parameters={name: data[()] for name, data in file.get("parameters", {}).items()},
@@ -194,8 +204,26 @@ class Ensemble:
                 name: Reduced(**{kind: group[kind][()] for kind in _REDUCED if kind in group})
                 for name, group in file.get("reduced", {}).items()
             },
-            left=told["left"],
+            left=int(told["left"]),
         )
+        members = found.steps.size
+        if any(len(a) != members for a in (*found.arrays.values(), *found.parameters.values())):
+            raise ValueError("its arrays have different numbers of members")
+        return found
+
+
+def _arrays(file: h5py.File) -> dict[str, np.ndarray]:
+    """Everything of a file but the words about it, by its place; what names the parts of a summary with them."""
+    found: dict[str, np.ndarray] = {}
+
+    def take(place: str, item: Any) -> None:
+        for key, value in item.attrs.items():
+            found[f"{place}@{key}"] = np.frombuffer(str(value).encode(), dtype=np.uint8)
+        if isinstance(item, h5py.Dataset) and place != "record":
+            found[f"{place} {item.shape} {item.dtype.str}"] = item[()]
+
+    file.visititems(take)
+    return found
 
 
 def _read_summary(file: h5py.File, told: Mapping[str, Any]) -> Sequence[Summary]:

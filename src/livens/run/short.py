@@ -19,7 +19,6 @@ from livens.engine.newton import DONE, SLOW_ITERATIONS
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.step_size import NO_CONTROL
 from livens.engine.steps import Buffers, step_constants
-from livens.expressions.numbers import all_finite
 from livens.results.checkpoint import Checkpoint
 from livens.results.record import Record, Statistics
 from livens.results.recorder import side_by_side
@@ -91,14 +90,14 @@ class ShortRun:
         ready = time.perf_counter()
         try:
             status, _ = loop.advance(kernels, self._policy, NO_CONTROL, NO_FLOW, w, 0, steps, SLOW_ITERATIONS)
-            if status != DONE or not all_finite(w.Z[steps]):
+            if status != DONE or not np.isfinite(w.Z[1 : steps + 1]).all():
                 return None
             times, sizes, counts = np.empty(steps + 1), np.empty(steps + 1), np.empty(steps + 1, dtype=np.int64)
             corrections = loop.told(w.iterations, plan.t0, plan.h, times, sizes, counts)
             states = w.Z[: steps + 1]
             extremes = Extremes(compiled, k)
             extremes.take(times, states)
-            if extremes.exploded():
+            if extremes.exploded() or extremes.lost():
                 return None
             rows = states[:: self._every, self._columns].copy()
         finally:
