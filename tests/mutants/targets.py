@@ -105,6 +105,13 @@ TARGETS = (
         ("robustness/test_not_a_number.py", "unit/analysis/test_verdicts.py", "unit/analysis/test_observe.py"),
     ),
     Target(("engine/emit.py",), 4, ("unit/engine/test_native.py",)),
+    Target(("engine/variable_order.py",), 3, ("claims/test_radau.py",)),
+    Target(("engine/series/stepper.py", "engine/series/kernels.py"), 3, ("claims/test_taylor.py",)),
+    Target(
+        ("engine/lanes.py", "engine/batch.py", "engine/watch.py", "run/together.py"),
+        3,
+        ("unit/engine/test_lanes.py", "robustness/test_not_a_number.py", "unit/run/test_ensemble.py"),
+    ),
     Target(("expressions/graph/roundoff.py",), 4, ("unit/expressions/test_roundoff.py",)),
     Target(("expressions/graph/increments.py",), 4, ("unit/expressions/test_increments.py",)),
     # start values
@@ -128,6 +135,17 @@ TARGETS = (
         5,
         ("unit/analysis/test_verdicts.py", "robustness/test_not_a_number.py", "robustness/test_resume.py"),
     ),
+    Target(("run/short.py",), 2, ("unit/run/test_short.py", "robustness/test_not_a_number.py")),
+    Target(("run/bounce.py",), 3, ("unit/run/test_bounce.py", "claims/test_contact_motion.py")),
+    # contacts and beams
+    Target(
+        ("multibody/contacts/contact.py", "multibody/contacts/friction.py"),
+        3,
+        ("unit/multibody/test_contact.py", "claims/test_contact_motion.py"),
+    ),
+    Target(("multibody/contacts/laws/own.py",), 2, ("unit/multibody/test_contact_laws.py",)),
+    Target(("multibody/contacts/geometry/base.py",), 2, ("unit/multibody/test_contact_geometry.py",)),
+    Target(("multibody/beam.py", "multibody/sections.py"), 3, ("unit/multibody/test_beams.py",)),
     # verdicts
     Target(
         ("analysis/verdicts.py",),
