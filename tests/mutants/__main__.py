@@ -207,7 +207,7 @@ def main() -> int:
                 name = without_line(change)
                 if verdict == "caught" and killer_of(said):
                     killers[name] = killer_of(said)
-                elif verdict != "caught":
+                elif verdict == "survived":
                     killers.pop(name, None)
                 if given.learn:
                     KILLERS.write_text(json.dumps(dict(sorted(killers.items())), indent=0) + "\n")

@@ -14,13 +14,15 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
-#: What is imported once. Nothing of the package itself: in every child another place of it is wrong.
+#: What is imported once. Nothing of the package itself, as in every child another place of it is wrong, and no plugins
+#: of pytest, which have to be rewritten.
 _OTHERS = (
     "numpy", "numpy.testing", "casadi", "scipy.integrate", "scipy.optimize", "scipy.sparse.linalg", "h5py", "yaml",
-    "llvmlite.binding", "pytest", "hypothesis", "typer.testing", "rich.progress", "xarray", "pandas",
+    "llvmlite.binding", "_pytest.config", "typer.testing", "rich.progress", "xarray", "pandas",
 )  # fmt: skip
 
 
@@ -49,9 +51,12 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
             code = 4
             try:
                 code = child(job, log.fileno())
+            except BaseException:
+                traceback.print_exc()
             finally:
-                with contextlib.suppress(Exception):
-                    sys.stdout.flush()
+                for stream in (sys.stdout, sys.stderr):
+                    with contextlib.suppress(Exception):
+                        stream.flush()
                 os._exit(code)
         code, deadline = None, time.monotonic() + job["seconds"]
         while code is None and time.monotonic() < deadline:
