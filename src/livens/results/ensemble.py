@@ -108,6 +108,8 @@ class Ensemble:
 
     def last(self, name: str) -> np.ndarray:
         """The state at the end of every member."""
+        if not isinstance(name, str) or name not in self.arrays:
+            raise InputError(f"the ensemble has no {name!r}, only {', '.join(self.arrays)}")
         return self.arrays[name][:, -1]
 
     def __repr__(self) -> str:
