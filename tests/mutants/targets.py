@@ -23,6 +23,7 @@ TARGETS = (
             "claims/test_orders.py",
             "claims/test_schemes.py",
             "claims/test_symplecticity.py",
+            "claims/test_traits.py",
         ),
     ),
     Target(
@@ -34,9 +35,17 @@ TARGETS = (
             "claims/test_schemes.py",
             "claims/test_conservation.py",
             "claims/test_symplecticity.py",
+            "claims/test_traits.py",
         ),
     ),
-    Target(("schemes/livens_em_full.py", "schemes/livens_em_nullspace.py"), 3, ("claims/test_em_variants.py",)),
+    Target(
+        ("schemes/livens_em_full.py", "schemes/livens_em_nullspace.py"),
+        3,
+        (
+            "claims/test_em_variants.py",
+            "claims/test_traits.py",
+        ),
+    ),
     Target(
         (
             "schemes/lobatto_pair.py",
@@ -45,20 +54,53 @@ TARGETS = (
             "schemes/recipes/relations.py",
         ),
         4,
-        ("claims/test_partitioned.py", "claims/test_runge_kutta.py", "unit/run/test_dense.py"),
+        ("claims/test_partitioned.py", "claims/test_runge_kutta.py", "unit/run/test_dense.py", "claims/test_traits.py"),
     ),
-    Target(("schemes/recipes/stages.py",), 4, ("claims/test_runge_kutta.py", "unit/run/test_dense.py")),
+    Target(
+        ("schemes/recipes/stages.py",),
+        4,
+        ("claims/test_runge_kutta.py", "unit/run/test_dense.py", "claims/test_traits.py"),
+    ),
     Target(
         ("schemes/hamilton.py", "schemes/symplectic_euler.py", "schemes/stormer_verlet.py", "schemes/variational.py"),
         3,
-        ("claims/test_maps.py",),
+        (
+            "claims/test_maps.py",
+            "claims/test_traits.py",
+        ),
     ),
-    Target(("schemes/recipes/composition.py",), 3, ("claims/test_composition.py",)),
-    Target(("schemes/semi_explicit.py",), 3, ("claims/test_semi_explicit.py",)),
     Target(
-        ("schemes/sundman.py", "schemes/sundman_doubled.py", "schemes/step_density.py"), 2, ("claims/test_adaptive.py",)
+        ("schemes/recipes/composition.py",),
+        3,
+        (
+            "claims/test_composition.py",
+            "claims/test_traits.py",
+        ),
     ),
-    Target(("schemes/nambu_splitting.py",), 3, ("claims/test_nambu_schemes.py",)),
+    Target(
+        ("schemes/semi_explicit.py",),
+        3,
+        (
+            "claims/test_semi_explicit.py",
+            "claims/test_traits.py",
+        ),
+    ),
+    Target(
+        ("schemes/sundman.py", "schemes/sundman_doubled.py", "schemes/step_density.py"),
+        2,
+        (
+            "claims/test_adaptive.py",
+            "claims/test_traits.py",
+        ),
+    ),
+    Target(
+        ("schemes/nambu_splitting.py",),
+        3,
+        (
+            "claims/test_nambu_schemes.py",
+            "claims/test_traits.py",
+        ),
+    ),
     Target(
         (
             "schemes/gradients/gonzalez.py",
@@ -67,7 +109,10 @@ TARGETS = (
             "schemes/gradients/calculus.py",
         ),
         3,
-        ("claims/test_discrete_gradients.py",),
+        (
+            "claims/test_discrete_gradients.py",
+            "claims/test_traits.py",
+        ),
     ),
     # tableaus
     Target(
