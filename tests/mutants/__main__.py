@@ -28,6 +28,8 @@ SURVIVORS = Path(__file__).with_name("survivors.toml")
 KILLERS = Path(__file__).with_name("killers.json")
 #: Tests of one change that take longer than this hang, or the machine is busy: that decides nothing.
 _LONGEST = 900
+#: What is said of a test whose name was cut off.
+NOT_FOUND = "there is no such test"
 #: What has to be caught, of all changes.
 _SHARE = 0.95
 
@@ -85,6 +87,8 @@ class Copy:
             return None, f"took longer than {_LONGEST} s"
         if found["code"] == 5:  # there are no such tests
             raise RuntimeError(f"pytest could not be used: {found['text']}")
+        if found["code"] == 4 and any("not found" in line for line in found["lines"]):
+            return False, NOT_FOUND
         return found["code"] == 0, (found["lines"] or [f"exit code {found['code']}"])[0]
 
     @contextlib.contextmanager
@@ -108,7 +112,7 @@ class Copy:
 
 
 class Baseline:
-    """Whether tests pass as the source is: each set of them is run once, before the first change it has to notice.
+    """Whether tests pass as the source is: each set of them is run once, when it is first asked for.
 
     A change that fails tests which fail anyway is not caught.
     """
@@ -179,15 +183,18 @@ def main() -> int:
 
     def tried(copy: Copy, change: Change) -> tuple[str, str]:
         """By the test that noticed it last time, if one did, then by all."""
-        killer = killers.get(without_line(change), "")
-        sets = [(killer,)] if killer and not baseline.trouble(copy, (killer,)) else []
+        first = killers.get(without_line(change), "")
+        sets = [(first,)] if first and not baseline.trouble(copy, (first,)) else []
         for tests in (*sets, proof_of(change.path)):
-            if trouble := baseline.trouble(copy, tests):
-                with telling:
-                    troubles[tests] = trouble
-                return "not decided", trouble
             verdict, said = copy.catches(change, tests)
             if verdict == "caught":
+                # whether the test that noticed passes as the source is; all of them, if it has no name
+                named = killer_of(said)
+                alone = (named,) if named and baseline.trouble(copy, (named,)) != NOT_FOUND else tests
+                if trouble := baseline.trouble(copy, alone):
+                    with telling:
+                        troubles[alone] = trouble
+                    return "not decided", trouble
                 break
         return verdict, said
 
