@@ -1,5 +1,7 @@
 """Both schemes are of second order: measured against exact solutions, over five step sizes."""
 
+import functools
+
 import numpy as np
 import pytest
 from conftest import measured_order
@@ -74,6 +76,38 @@ def test_forces_that_depend_on_time(scheme):
         abs(lv.simulate(driven, [0.0], [2.0], scheme=scheme, h=h, t_end=2.0).q[-1, 0] - np.sin(4.0)) for h in steps
     ]
     assert abs(measured_order(steps, errors) - 2) < 0.1
+
+
+@functools.cache
+def pushed():
+    """A pendulum with forces and dissipation that depend on positions and velocities, and where it gets to."""
+    system = lv.System(
+        "x y",
+        kinetic=lambda v: v @ v / 2,
+        constraints=lambda q: [(q @ q - 1) / 2],
+        forces=lambda q, v: [lm.sin(2 * q[1]) - q[0] ** 2 * v[1], -5 - q[0] * q[1]],
+        dissipation=lambda q, v: (1 + q[0] ** 2) * (v @ v) / 10,
+    )
+    return system, lv.simulate(system, [0.8, -0.6], [0.6, 0.8], scheme="radau-iia-5", h=0.01, t_end=2.0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "order"),
+    {
+        **dict.fromkeys(["livens-em", "livens-em-full", "livens-midpoint", "livens-variational", "hamilton-em"], 2),
+        **dict.fromkeys(["hamilton-midpoint", "ggl-em", "rattle", "lobatto-iiia-iiib-2", "murua-1", "murua-ggl-1"], 2),
+        **dict.fromkeys(["ggl-variational", "ggl-classic", "symplectic-euler"], 1),
+    }.items(),
+)
+def test_forces_that_depend_on_the_state(scheme, order):
+    """Positions of the declared order, and multipliers that go to the force of the rod, with its sign."""
+    system, end = pushed()
+    steps = [0.04 / 2**i for i in range(4)]
+    runs = [lv.simulate(system, [0.8, -0.6], [0.6, 0.8], scheme=scheme, h=h, t_end=2.0) for h in steps]
+    errors = [np.abs(run.q[-1] - end.q[-1]).max() for run in runs]
+    assert abs(measured_order(steps, errors) - order) < 0.1
+    apart = [abs(run.multipliers[-1, 0] - end.multipliers[-1, 0]) for run in runs]
+    assert apart[-1] < 0.06 < 4.2 < end.multipliers[-1, 0]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
