@@ -110,6 +110,23 @@ def test_forces_that_depend_on_the_state(scheme, order):
     assert apart[-1] < 0.06 < 4.2 < end.multipliers[-1, 0]
 
 
+@pytest.mark.parametrize("scheme", ["ggl-em", "livens-em", "hamilton-midpoint", "lobatto-iiia-iiib-2", "murua-ggl-1"])
+def test_forces_where_the_mass_changes(scheme):
+    """The same in polar coordinates, on a curve."""
+    system = lv.System(
+        "r angle",
+        kinetic=lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2,
+        constraints=lambda q: [q[0] - 1 - 0.2 * lm.sin(q[1])],
+        forces=lambda q, v: [lm.sin(q[1]) * v[1], -3 * lm.sin(q[1]) * q[0] ** 2],
+        dissipation=lambda q, v: (1 + q[0] ** 2) * v[1] ** 2 / 10,
+    )
+    start = dict(q0=[1.0, 0.0], v0=[0.2, 1.0], t_end=2.0)
+    end = lv.simulate(system, scheme="radau-iia-5", h=0.01, **start).q[-1]
+    steps = [0.04 / 2**i for i in range(4)]
+    errors = [np.abs(lv.simulate(system, scheme=scheme, h=h, **start).q[-1] - end).max() for h in steps]
+    assert abs(measured_order(steps, errors) - 2) < 0.1
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_multipliers_of_the_pendulum(scheme):
     """The multiplier belongs to the interval: at its middle it is the rod's force to second order."""
