@@ -112,13 +112,13 @@ def test_forces_that_depend_on_the_state(scheme, order):
 
 @pytest.mark.parametrize("scheme", ["ggl-em", "livens-em", "hamilton-midpoint", "lobatto-iiia-iiib-2", "murua-ggl-1"])
 def test_forces_where_the_mass_changes(scheme):
-    """The same in polar coordinates, on a curve."""
+    """The same in polar coordinates on a curve, and with forces that depend on time as well."""
     system = lv.System(
         "r angle",
         kinetic=lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2,
         constraints=lambda q: [q[0] - 1 - 0.2 * lm.sin(q[1])],
-        forces=lambda q, v: [lm.sin(q[1]) * v[1], -3 * lm.sin(q[1]) * q[0] ** 2],
-        dissipation=lambda q, v: (1 + q[0] ** 2) * v[1] ** 2 / 10,
+        forces=lambda q, v, t: [lm.sin(q[1]) * v[1], 2 * lm.sin(3 * t) - 3 * lm.sin(q[1]) * q[0] ** 2],
+        dissipation=lambda q, v, t: (1 + lm.cos(t) ** 2) * (1 + q[0] ** 2) * v[1] ** 2 / 10,
     )
     start = dict(q0=[1.0, 0.0], v0=[0.2, 1.0], t_end=2.0)
     end = lv.simulate(system, scheme="radau-iia-5", h=0.01, **start).q[-1]
