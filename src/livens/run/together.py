@@ -21,13 +21,13 @@ from livens.models import observable
 from livens.models.model import Model
 from livens.results.ensemble import Ensemble, Reduced, Summaries
 from livens.results.record import Summary
+from livens.run.beginning import TYPICAL_STEP
 from livens.run.blocks import Work, carried_out
-from livens.run.extremes import conserved, energy_scale, explosion, not_finite, summary_of, watched_columns
+from livens.run.extremes import conserved, energy_scale, growth, not_finite, summary_of, watched_columns
 from livens.run.march import whole_steps
 from livens.run.members import Members, first_states
 from livens.run.plan import Plan
 from livens.run.progress import Progress
-from livens.run.run import TYPICAL_STEP
 
 Reductions = Mapping[str, Callable[..., Any]]
 
@@ -266,7 +266,7 @@ def _seen_later(
     for member in np.flatnonzero(grown | ~np.isfinite(outcome.largest).all(axis=1)).tolist():
         largest = outcome.largest[member]
         start, trusted = outcome.first[member].item(0), outcome.trusted.item(member)
-        why = explosion(start, trusted, largest) if accounted else ""
+        why = growth(start, trusted, largest.item(0), largest.item(2)) if accounted else ""
         lost = not_finite(energy, momenta, largest)
         if (why or lost) and member not in {**outcome.reasons, **found}:
             found[member] = f"the run exploded: {why}" if why else f"the {lost} is not finite any more"
