@@ -38,9 +38,9 @@ SCALE ?= 1
 torture: $(VENV)/.ready
 	PYTHONPATH=tests $(BIN)/python -m torture --scale $(SCALE) $(if $(ONLY),--only $(ONLY))
 
-# Whether the tests notice that the source is wrong; COUNT=20 tries twenty changes.
+# Whether the tests notice that the source is wrong; COUNT=20 tries twenty changes, LEARN=1 keeps which test noticed which.
 mutants: $(VENV)/.ready
-	PYTHONPATH=tests $(BIN)/python -m mutants $(if $(COUNT),--count $(COUNT)) $(if $(ONLY),--only $(ONLY))
+	PYTHONPATH=tests $(BIN)/python -m mutants $(if $(COUNT),--count $(COUNT)) $(if $(ONLY),--only $(ONLY)) $(if $(LEARN),--learn)
 
 bench: $(VENV)/.bench
 	mkdir -p out

@@ -73,6 +73,7 @@ class Outcome:
     steps: np.ndarray
     first: np.ndarray  # the watched columns of the first state
     largest: np.ndarray
+    trusted: np.ndarray  # the largest magnitude of the energy while it was right
     sums: np.ndarray
     lowest: np.ndarray
     highest: np.ndarray
@@ -81,7 +82,7 @@ class Outcome:
     left: int = 0  # how often a trajectory went on by itself for a while
 
 
-ARRAYS = ("states", "corrections", "steps", "first", "largest", "sums", "lowest", "highest", "counts")
+ARRAYS = ("states", "corrections", "steps", "first", "largest", "trusted", "sums", "lowest", "highest", "counts")
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,16 @@ class Batch:
         self._codes = codes  # the addresses are good as long as these live
         names = [one.name for one in dataclasses.fields(LaneKernels)]
         self._kernels = LaneKernels(*(codes[name].address if name in codes else 0 for name in names))
+
+    def shapes(self, members: int, schedule: Schedule, bins: Sequence[Bins]) -> dict[str, tuple[int, ...]]:
+        """What the arrays of the outcome of so many members look like."""
+        at = self.watched.places
+        most = 2 + max((one.count for one in bins), default=-2)
+        ends = {"first": at.largest - at.first, "largest": at.sums - at.largest}
+        rows = {name: (members, ends.get(name, self.watched.reduced)) for name in (*ends, "sums", "lowest", "highest")}
+        single = dict.fromkeys(("corrections", "steps", "trusted"), (members,))
+        states, counts = (members, schedule.rows, len(schedule.columns)), (members, len(bins), most)
+        return {"states": states, "counts": counts, **rows, **single}
 
     def run(
         self,
@@ -189,6 +200,7 @@ class Batch:
             steps=kept.steps,
             first=seen[:, at.first : at.largest],
             largest=seen[:, at.largest : at.sums],
+            trusted=seen[:, at.trusted],
             sums=seen[:, at.sums : at.lowest],
             lowest=seen[:, at.lowest : at.highest],
             highest=seen[:, at.highest : at.now],

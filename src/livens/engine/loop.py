@@ -131,7 +131,7 @@ def advance_equally(
                 w.iterations[s] = count
         if not ended:
             call(kernels.end, x, z, c, r, new)
-        if entry >= 0 and not new[entry] <= limit:
+        if entry >= 0 and new[entry] > limit:  # what is not a number is a step, which is refused later
             w.told[TAKEN] = s
             return REACHED
     w.told[TAKEN] = steps
@@ -162,7 +162,7 @@ def _advance_controlled(
             return status
         new = w.Z + (s + 1) * nz
         call(kernels.end, w.X + (s + PAST) * n, w.Z + s * nz, w.c, w.r, new)
-        if entry >= 0 and not new[entry] <= limit:
+        if entry >= 0 and new[entry] > limit:
             return REACHED
         if w.told[LAST]:
             w.told[TAKEN] = s + 1

@@ -44,6 +44,8 @@ from livens.multibody.stops import impacts_of, stops_of
 
 #: An angle above this at the start is taken for degrees.
 _MOST_RADIANS = 50.0
+#: Loads grow in at most this many steps.
+_MOST_LOAD_STEPS = 1_000_000
 
 
 class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
@@ -212,7 +214,7 @@ class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
         if load_steps is None:
             found = equilibrium(self.system, self.assembled)
         else:
-            steps = whole_number("load_steps", load_steps, least=1)
+            steps = whole_number("load_steps", load_steps, least=1, most=_MOST_LOAD_STEPS)
             found = loaded_equilibrium(self.system, self.assembled, steps, number("t", t))
         self.assembled.settle(found.position)
         return found

@@ -143,6 +143,8 @@ class Result:
 
     def last(self, name: str) -> np.ndarray:
         """The last row of a variable; of a file, nothing else is read."""
+        if name not in self.stored:
+            raise MissingVariableError(str(name), self.stored)
         read = getattr(self._arrays, "last", None)
         return np.asarray(getattr(self, name)[-1] if read is None else read(name))
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-import shutil
+import re
+import stat
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +30,10 @@ from livens.errors import InputError, WriteError
 _STEPS = 100_000_000
 #: And has at most this many members.
 _MOST = 65_536
+#: What stands in the folder of an ensemble that is not done: what it is, and blocks, also half written ones.
+_PART = re.compile(r"about\.json|\d{6,}\.npz|\.(about\.json|\d{6,}\.npz)\.\d+")
+#: What may stand before an array in the file of a block, in bytes.
+_HEAD = 4096
 #: A block that fails on a worker is tried again so often; that of a worker that is lost is tried again anyway.
 _RETRIES = 2
 
@@ -140,12 +148,19 @@ def joined(outcomes: Sequence[Outcome], starts: Sequence[int]) -> Outcome:
     return Outcome(**arrays, reasons=reasons, left=sum(one.left for one in outcomes))
 
 
-def exists(out: Path) -> bool:
-    """Whether a file is there, if it can be at all."""
-    try:
-        return out.exists()
-    except OSError as error:
-        raise InputError(f"cannot write the ensemble '{out}': {error.strerror}") from None
+def _only_parts(folder: Path) -> bool:
+    """Whether a folder has nothing in it but what is put there here, finished or not."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    return all(_PART.fullmatch(one.name) and stat.S_ISREG(one.lstat().st_mode) for one in folder.iterdir())
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove the folder of an ensemble, and nothing that is not from here."""
+    if os.path.lexists(folder) and _only_parts(folder):
+        for one in folder.iterdir():
+            one.unlink()
+        folder.rmdir()
 
 
 def parts_folder(out: Path) -> Path:
@@ -157,12 +172,17 @@ class Parts:
     """The blocks of an ensemble that are done, in a folder beside the file it is going to be."""
 
     def __init__(self, out: Path, work: Work, force: bool) -> None:
-        self.folder = parts_folder(out)
+        self.folder, self._work = parts_folder(out), work
         content = self._content(work)
         about = self.folder / "about.json"
         try:
+            if os.path.lexists(self.folder) and not _only_parts(self.folder):
+                raise InputError(
+                    f"'{self.folder}', where an ensemble is kept until it is done, has something else in it: "
+                    "choose another name"
+                )
             if self.folder.exists() and force and self._told(about) != content:
-                shutil.rmtree(self.folder)
+                remove_parts(self.folder)
             self.folder.mkdir(exist_ok=True)
             known = self._told(about)
             if known is None:
@@ -196,12 +216,30 @@ class Parts:
 
     def load(self, number: int) -> Outcome | None:
         """A block, if it is there; one that was damaged is computed again."""
+        block, path = self._work.blocks[number], self._path(number)
+        shapes = self._work.batch.shapes(block.stop - block.start, self._work.schedule, self._work.bins)
+        largest = {f"{name}.npy": _HEAD + 8 * math.prod(shape) for name, shape in shapes.items()}
         try:
-            with np.load(self._path(number), allow_pickle=False) as file:
+            if not stat.S_ISREG(path.lstat().st_mode):
+                return None
+            with zipfile.ZipFile(path) as archive:
+                for entry in archive.infolist():
+                    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > largest.get(
+                        entry.filename, path.stat().st_size
+                    ):
+                        return None
+            with np.load(path, allow_pickle=False) as file:
                 told = json.loads(file["told"].tobytes())
                 reasons = {int(member): str(reason) for member, reason in told["reasons"].items()}
-                return Outcome(**{name: file[name] for name in ARRAYS}, reasons=reasons, left=int(told["left"]))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+                arrays = {name: file[name] for name in ARRAYS}
+                if any(
+                    arrays[name].shape != shape or arrays[name].dtype.kind not in "fi" for name, shape in shapes.items()
+                ):
+                    return None
+                return Outcome(**arrays, reasons=reasons, left=int(told["left"]))
+        except (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, MemoryError):
+            return None
+        except (zipfile.BadZipFile, zlib.error, struct.error):
             return None
 
     def save(self, number: int, outcome: Outcome) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
 from livens.expressions.numbers import path_of, whole_number
 from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
-from livens.run.blocks import exists, parts_folder
+from livens.results.hdf5_writer import claim
+from livens.run.blocks import parts_folder, remove_parts
 from livens.run.members import Members, member_of, parameter_rows, read_rows
 from livens.run.plan import Plan
 from livens.run.together import Reductions, together
@@ -97,8 +96,8 @@ def ensemble(
     plan = dataclasses.replace(plan, parameters={**own, **member_of(values, 0)})
     given_starts = {name: np.asarray(value, dtype=float)[None] for name, value in plan.start.items()}
     target = None if out is None else path_of("out", out)
-    if target is not None and exists(target) and not force:
-        raise InputError(f"the file '{target}' exists already: choose another name, or replace it with force=True")
+    if target is not None:
+        claim(target, force)
     many = together(
         Members(plan, count, {**given_starts, **starts}, k),
         reduce=reduce,
@@ -111,5 +110,5 @@ def ensemble(
     )
     if target is not None:
         many.save(target, force=force)
-        shutil.rmtree(parts_folder(target), ignore_errors=True)
+        remove_parts(parts_folder(target))
     return many

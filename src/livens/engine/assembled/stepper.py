@@ -17,7 +17,7 @@ from livens.engine.assembled.solver import AssembledSolver
 from livens.engine.assembled.team import at_work, team_of
 from livens.engine.loop import Policy
 from livens.engine.newton import DONE
-from livens.engine.step_size import NO_CONTROL, Control, next_size, shorten
+from livens.engine.step_size import NO_CONTROL, UNITS, Control, next_size, shorten
 from livens.engine.steps import Carry, Cost, Steps, Trouble, finite
 
 if TYPE_CHECKING:
@@ -216,10 +216,13 @@ class AssembledStepper:
     ) -> Trouble | tuple[float | None, bool]:
         """Step s with the largest size that succeeds: its end, unless there is none, and whether it is the last."""
         control, now = self._control, going[0]
+        shortest = max(control.smallest, UNITS * abs(t))
+        if not now["size"] >= shortest:
+            going["size"] = shortest
         while True:
             h = min(float(now["size"]), control.largest)
-            if not h >= control.smallest:
-                what = f"no step of at least {control.smallest:g} succeeded"
+            if not h >= shortest:
+                what = f"no step of at least {shortest:.3g} succeeded"
                 self._solver.memory = w.M[s]
                 return self._solver.trouble(w.X[s + RING], w.Z[s], w.c, w.dx, what)
             final = t + h >= policy.t_end - 1e-10 * h

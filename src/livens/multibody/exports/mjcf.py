@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element as Tag
 import numpy as np
 
 from livens import rotations as rot
+from livens.errors import InputError
 from livens.multibody.exports.geoms import axes_in_space, in_space, numbers, write_geoms
 from livens.multibody.exports.tree import Branch, Freedom, Pose, Tree
 from livens.multibody.joint import Joint
@@ -31,7 +32,11 @@ def write_mjcf(mb: Multibody, path: Path) -> list[str]:
     writer = Writer(mb)
     root = writer.written(path.stem)
     indent(root)
-    path.write_text(tostring(root, encoding="unicode") + "\n", encoding="utf-8")
+    try:
+        path.write_text(tostring(root, encoding="unicode") + "\n", encoding="utf-8")
+    except (OSError, ValueError) as error:
+        words = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"cannot write '{path}': {words}") from None
     return writer.notes
 
 
