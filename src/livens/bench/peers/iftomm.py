@@ -109,7 +109,10 @@ def in_exudyn(mb: Multibody, look: Marker, t_end: float) -> Callable[[float], np
             settings.linearSolverSettings.ignoreSingularJacobian = True
         settings.solutionSettings.writeSolutionToFile = False
         settings.solutionSettings.sensorsWritePeriod = h
-        system.SolveDynamic(settings, solverType=exudyn.DynamicSolverType.GeneralizedAlpha)
+        try:
+            system.SolveDynamic(settings, solverType=exudyn.DynamicSolverType.GeneralizedAlpha)
+        except exudyn.SolverError:  # steps that are too long for its Newton's method
+            return np.full(mb.dimension, np.nan)
         return np.asarray(system.GetSensorStoredData(sensor)[-1, 1 : 1 + mb.dimension])
 
     return end
