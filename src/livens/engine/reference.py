@@ -107,7 +107,7 @@ class ReferenceSolver:
         What is left of dependent equations cannot be solved for. It is accepted if it is nothing beside what the
         equations are made of, and refused else.
         """
-        if guess.size > _MOST_DENSE:
+        if guess.size > _MOST_DENSE or not hasattr(self, "equations"):  # large systems have no one graph
             return None
         x, last, dx = guess.copy(), np.inf, np.zeros(guess.size)
         kinds = np.split(np.arange(guess.size), np.cumsum(self.equations.kinds)[:-1])
