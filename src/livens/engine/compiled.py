@@ -52,7 +52,7 @@ _KEPT = 32
 #: A step of more instructions than this has no function for its first correction and everything behind it: compiling
 #: it would take as long as all the rest, and what it saves is a tenth of the time of such a step at most.
 _LONG = 8000
-#: So many choices of a first pivot order are remembered per step.
+#: At most this many choices of a first pivot order are remembered per step.
 _CHOICES = 64
 
 
