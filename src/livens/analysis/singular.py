@@ -79,7 +79,7 @@ def _singular_positions(result: Result) -> tuple[SingularPosition, ...]:
         return ()
     least = sizes[:, rank - 1]
     usual = float(np.median(least))
-    found = []
+    found: list[SingularPosition] = []
     around = np.concatenate([[np.inf], least, [np.inf]])
     for i in np.flatnonzero((least <= around[:-2]) & (least < around[2:])).tolist():
         at, size = _dip(t, least, i)

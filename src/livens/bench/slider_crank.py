@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from livens import math as m
 from livens.bench import crank
 from livens.bench.case import Say
@@ -12,7 +14,7 @@ from livens.bench.report import Goal, Line, Report
 from livens.multibody.builder import Multibody
 
 
-def _torque(t: object, angle: object, rate: object) -> object:
+def _torque(t: Any, angle: Any, rate: Any) -> Any:
     return 0.5 * m.sin(3 * t)
 
 

@@ -28,7 +28,7 @@ def drawing(problem: str) -> Multibody:
     from livens.problems.bricard import bricard_mechanism
     from livens.problems.drawn_four_bar import four_bar_mechanism
 
-    return {"drawn-four-bar": four_bar_mechanism, "bricard": bricard_mechanism}[problem]()
+    return four_bar_mechanism() if problem == "drawn-four-bar" else bricard_mechanism()
 
 
 def in_exudyn(mb: Multibody, look: Marker, t_end: float) -> Callable[[float], np.ndarray]:
@@ -97,7 +97,7 @@ def in_exudyn(mb: Multibody, look: Marker, t_end: float) -> Callable[[float], np
     system.Assemble()
 
     def end(h: float) -> np.ndarray:
-        settings = exudyn.SimulationSettings()
+        settings: Any = exudyn.SimulationSettings()
         integration = settings.timeIntegration
         integration.numberOfSteps, integration.endTime, integration.verboseMode = round(t_end / h), t_end, 0
         integration.generalizedAlpha.spectralRadius = 0.9
