@@ -162,6 +162,7 @@ ACCESSORS = {
     "problem": "scenario.saved",
     "report": "analysis.report",
     "scene": "scenario.saved",
+    "singular_positions": "analysis.singular",
     "system": "scenario.saved",
     "view": "viewer",
     "vjp": "run.sensitivity",

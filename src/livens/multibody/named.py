@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from livens import math as m
+from livens.errors import InputError, suggestion
 from livens.models.element import Element, ElementModel
 from livens.models.quantity import Quantity
 from livens.models.system import System
@@ -61,7 +63,31 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         found[name] = Quantity(name, "", _own(function))
     for name, (marker, frame) in drawing._watched.items():
         add(name, _of_sensor(name, marker, frame, place))
+    for name, (of, frame) in drawing._turned.items():
+        if of not in found:
+            raise InputError(f"{name}: there is no '{of}' to show{suggestion(of, found)}")
+        found[name] = _turned(name, found[of], frame, place)
     return found
+
+
+def _turned(name: str, quantity: Quantity, frame: Marker | None, place: Mapping[str, int]) -> Quantity:
+    """A vector in the axes of a frame of a body."""
+    if frame is None:
+        return quantity
+    d = frame.part.dimension
+    if quantity.shape != (d,):
+        raise InputError(
+            f"{name}: only a vector of {d} numbers can be seen from a frame, which {quantity.words} is not"
+        )
+
+    def seen(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        own = m.symbols(q[[place[str(c)] for c in frame.part.coordinates]])
+        axes = [m.expression(m.array(frame.part.placement.vector(own, frame.axes[:, i]))) for i in range(d)]
+        vector = quantity.expression(q, v, lam, t, k)
+        return ca.vertcat(*(ca.dot(axis, vector) for axis in axes))
+
+    words = f"{quantity.words}, in the axes of {frame.part.name}.{frame.name}"
+    return dataclasses.replace(quantity, words=words, expression=seen, acts=None)
 
 
 def _integral(name: str, place: int, unit: str) -> Quantity:

@@ -46,7 +46,7 @@ class Writer:
     def __init__(self, mb: Multibody) -> None:
         self.mb, self.notes = mb, list[str]()
         q, v = mb.started
-        self.tree = Tree(mb.bodies, mb.ground, list(mb.connections.values()), _poses(mb, q, v))
+        self.tree = Tree(mb.bodies, mb.ground, list(mb.connections.values()), poses(mb, q, v))
         #: What acts in a joint of MuJoCo, by its name.
         self.acting: dict[str, dict[str, str]] = {}
         self.tendons, self.equality, self.actuators = Tag("tendon"), Tag("equality"), Tag("actuator")
@@ -221,7 +221,7 @@ class Writer:
         return name
 
 
-def _poses(mb: Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, Pose]:
+def poses(mb: Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, Pose]:
     """All parts at the start."""
     still = np.zeros(3)
     found = {"ground": Pose(still, np.eye(3), still, still)}
