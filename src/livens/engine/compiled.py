@@ -196,8 +196,12 @@ class CompiledStep:
 
             bench, pieces = Bench(self.assembly, c[2:]), self.assembly.pieces
             memory = np.zeros(pieces.memory.size)
-            parts = (np.concatenate([[weight * c[0]], c[1:]]) for weight in pieces.weights)
-            return np.concatenate([pieces.guess(z, c, lambda x, c=c: bench.residual(x, z, memory, c)) for c in parts])
+
+            def guess(weight: float) -> np.ndarray:
+                own = np.concatenate([[weight * c[0]], c[1:]])
+                return pieces.guess(z, own, lambda x: bench.residual(x, z, memory, own))
+
+            return np.concatenate([guess(weight) for weight in pieces.weights])
         return self._guess(z, c)[0].ravel() if self.size else np.zeros(0)
 
     @functools.cached_property

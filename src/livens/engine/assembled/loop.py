@@ -52,8 +52,8 @@ class Room(Record):
     """The arrays of a chunk of steps. A step is one part, or of a composition several, whose sizes are `weights` times
     its own and which begin at `begins` times that.
 
-    Part r goes from ``Z[r]`` to ``Z[r+1]`` and leaves its unknowns in ``X[r+RING*parts]``. ``M[r]`` is the memory of the
-    equations, and behind it, from entry `book` on, what the loop itself carries on to the same part of the next step.
+    Part r goes from ``Z[r]`` to ``Z[r+1]`` and leaves its unknowns in ``X[r+RING*parts]``. ``M[r]`` is the memory of
+    the equations, and behind it, from entry `book` on, what the loop itself carries on to that part of the next step.
     Corrections `dx` and bounds `scale` are those of each part.
     """
 
@@ -77,9 +77,7 @@ class Room(Record):
     told: Integers
 
     @classmethod
-    def of(
-        cls, k: np.ndarray, weights: tuple[float, ...], states: int, unknowns: int, memory: int, steps: int
-    ) -> Room:
+    def of(cls, k: np.ndarray, weights: tuple[float, ...], states: int, unknowns: int, memory: int, steps: int) -> Room:
         """Room for so many steps."""
         parts = len(weights)
         return cls(

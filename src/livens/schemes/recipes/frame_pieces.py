@@ -163,7 +163,7 @@ Attachment = tuple[
 
 
 def attachments(equations: FrameEquations, bodies: Bodies) -> dict[Attachment, list[Any]]:
-    """The elements by their type and the way they are attached: each with its bodies, and numbers of its multipliers."""
+    """The elements by their type and the way they are attached, each with its bodies and multipliers."""
     groups: dict[Attachment, list[Any]] = {}
     multiplier_of = {number: i for i, number in enumerate(equations.kept)}
     commands = set(equations.system.controls)
@@ -344,6 +344,6 @@ def with_commands(local: Local, commanded: tuple[int, ...]) -> Any:
 
 def command_places(equations: FrameEquations, commanded: tuple[int, ...], members: list[Any]) -> np.ndarray:
     """Where these elements find what controllers say."""
-    controls = equations.system.controls
-    said = [[equations.layout["control"].start + controls.index(e.parameters[j]) for j in commanded] for e, *_ in members]
+    first, controls = equations.layout["control"].start if commanded else 0, equations.system.controls
+    said = [[first + controls.index(e.parameters[j]) for j in commanded] for e, _, _ in members]
     return np.array(said, dtype=np.int64).reshape(len(members), len(commanded))

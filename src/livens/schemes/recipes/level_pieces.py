@@ -1,8 +1,8 @@
 """The pieces of a step of frame bodies whose constraints hold on both levels.
 
 In such a step every joint pulls on the velocities of its bodies, and holds their velocities at the end of the step: two
-joints of one body are coupled, whatever is between them. So the twist at the end, ``(v1, omega1)``, is an unknown of each
-body too, with the equations ::
+joints of one body are coupled, whatever is between them. So the twist at the end, ``(v1, omega1)``, is an unknown of
+each body too, with the equations ::
 
     2 m u - p0 - m v1 = 2 sum of pulls            2 J W - Pi0 - J R1^T omega1 = 2 sum of what pulls take from Pi
 
@@ -19,7 +19,7 @@ import numpy as np
 from livens.expressions.layout import Layout
 from livens.models.frames import mass_and_euler
 from livens.schemes.recipes.element_pieces import ledger
-from livens.schemes.recipes.frame_bodies import BodyInertia, BodyState, GGLBody, LieBody, Motion
+from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState, GGLBody, LieBody, Motion
 from livens.schemes.recipes.frame_equations import SPINS, BodyKernel, FrameEquations
 from livens.schemes.recipes.frame_pieces import (
     Attachment,
@@ -29,7 +29,6 @@ from livens.schemes.recipes.frame_pieces import (
     constraint_memory,
     held_commands,
     shown_multipliers,
-    whole_directors,
     with_commands,
 )
 from livens.schemes.recipes.pieces import Local, Piece, Pieces, carried_constraints, piece
@@ -104,12 +103,13 @@ class _Levels:
         equations, layout, bodies = self.equations, self.equations.layout, self._bodies
         recipe, first = kernel.recipe, equations.bodies[numbers[0]]
         assert isinstance(recipe, LieBody)
-        n, turning = recipe.d * (1 + recipe.count), recipe.turning
+        n, turning = _length(recipe), recipe.turning
         coordinates = bodies.table(numbers, lambda body: body.frame.coordinates)
         k = bodies.table(numbers, lambda body: body.parameters)
         parts = [layout[name].start + coordinates for name in ("q", "v", "p")]
         if turning:
-            parts.append(layout[SPINS].start + bodies.table(numbers, lambda body: range(body.spin.start, body.spin.stop)))
+            spins = bodies.table(numbers, lambda body: range(body.spin.start, body.spin.stop))
+            parts.append(layout[SPINS].start + spins)
         x = np.array([self._places(number) for number in numbers], dtype=np.int64)
         local = Local.of(2 * recipe.size, 3 * n + turning, 0, k.shape[1])
         q, v, p = local.z[:n], local.z[n : 2 * n], local.z[2 * n : 3 * n]
@@ -143,7 +143,7 @@ class _Levels:
         chosen = [i for i, is_kept in enumerate(kept) if is_kept]
         twice = [i for i, number in zip(chosen, members[0][2], strict=True) if number in self._twice]
         starts = np.cumsum([0, *(2 * recipe.size for recipe in recipes)]).tolist()
-        seen = whole_directors(recipes, role, place)
+        seen = _all_directors(recipes, role, place)
         m, size = len(chosen), starts[-1] + len(chosen) + len(twice)
         local = Local.of(size, 2 * len(seen) + len(commanded), m, len(members[0][0].parameters))
         h, k = local.h, with_commands(local, commanded)
@@ -205,6 +205,23 @@ def _shared(rows: Any, local: Local) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
+def _all_directors(
+    recipes: tuple[BodyRecipe, ...], role: tuple[int, ...], place: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """An element's coordinates as (body, number there), and all directors of a body that it turns: a pull on one of
+    them takes from the angular momentum along the others.
+    """
+    seen = list(zip(role, place, strict=True))
+    turned = {body for body, j in seen if j >= recipes[body].d}
+    others = ((body, j) for body in sorted(turned) for j in range(recipes[body].d, _length(recipes[body])))
+    return seen + [entry for entry in others if entry not in seen]
+
+
+def _length(recipe: BodyRecipe) -> int:
+    """How many coordinates a body has."""
+    return recipe.d * (1 + recipe.count)
+
+
 def _entries(number: int, seen: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Which entries of what an element sees are of a body: (place, number in the body)."""
     return [(i, j) for i, (body, j) in enumerate(seen) if body == number]
@@ -221,11 +238,11 @@ def _spin(recipe: LieBody, motion: Motion, twist: Any, inertia: BodyInertia) -> 
 
 
 class _Attached:
-    """A body as one of its elements sees it; of directors that the element does not see nothing matters."""
+    """A body as one of its elements sees it; where it turns no director, these do not matter."""
 
     def __init__(self, recipe: Any, x: Any, entries: list[tuple[int, int]], local: Local, seen: int) -> None:
         assert isinstance(recipe, GGLBody)
-        self.recipe, n = recipe, recipe.d * (1 + recipe.count)
+        self.recipe, n = recipe, _length(recipe)
         self.q, self.v = ca.SX.zeros(n), ca.SX.zeros(n)
         for i, j in entries:
             self.q[j], self.v[j] = local.z[i], local.z[seen + i]

@@ -226,8 +226,8 @@ def constraint_increment(model: Any, q: Any, step: Any, h: Any, t: Any, k: Any) 
 def carried_constraints(
     model: Any, rows: Any, chosen: list[int], m: Any, at: tuple[Any, ...], commanded: Sequence[int] = ()
 ) -> tuple[Any, Any, list[int]]:
-    """The rows of chosen constraints of an element by increment, ``(m + [g(q1) - g(q0)])/h``, what is left of them to be
-    remembered as the next m, and which of the chosen ones these are.
+    """The rows of chosen constraints of an element by increment, ``(m + [g(q1) - g(q0)])/h``, what is left of them to
+    be remembered as the next m, and which of the chosen ones these are.
 
     `rows` are all constraints as the scheme writes them, `at` are q, its increment, h, t and the parameters. Those on
     velocity level are held for every step by itself, and those with `commanded` parameters jump between steps: of them
