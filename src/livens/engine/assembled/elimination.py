@@ -30,6 +30,10 @@ _MOST_PRODUCTS, _FEW_PRODUCTS, _PRODUCTS_PER_FRONT = 4000, 1000, 40
 #: Rounds in which nearly every front has its own shape, as in nets, are compiled as long as there is no more code than
 #: this many products, and some for each unknown.
 _CODE, _CODE_PER_UNKNOWN = 10_000, 0.5
+#: A tree is irregular if its bodies have more different numbers of joints than this. Its leaves go first if at least
+#: one block in so many is one, and if on average not more than so many hang on one block, as on the hub of a star.
+_REGULAR = 3
+_FEW_LEAVES, _SHARED_LEAVES = 12, 8
 #: So many unknowns are solved at once in the end: no class for a single front. Of large systems they may be more, one
 #: for so many unknowns there are: to compile the last few fronts takes longer than to solve for them.
 _SMALL_CORE, _LARGE_CORE, _UNKNOWNS_PER_CORE = 24, 64, 500
@@ -200,6 +204,7 @@ class Elimination:
         """In a tree every joint has its body, found by stripping leaves; then its Schur complement is definite."""
         count = len(self.unknowns)
         self._match: dict[int, int] = {}
+        self._irregular = False
         if count - self.bodies >= self.bodies:
             return
         ends: dict[int, set[int]] = defaultdict(set)
@@ -211,6 +216,7 @@ class Elimination:
         for joint, bodies in ends.items():
             for body in bodies:
                 at[body].add(joint)
+        self._irregular = len({len(joints) for joints in at.values()}) > _REGULAR
         # a body with constraints of its own may have no freedom left for a joint
         free = [not any(self._kinds[b]) or 2 * sum(self._kinds[b]) <= len(self._kinds[b]) for b in range(self.bodies)]
         leaves = [b for b in range(self.bodies) if len(at[b]) == 1 and free[b]]
@@ -269,13 +275,7 @@ class Elimination:
             left = sum(sizes[b] for b in remaining)
             if not able or len(self.classes) > _MOST_CLASSES or left <= core:
                 break
-            smallest = min(cost[b] for b in able)
-            blocked: set[int] = set()
-            chosen = []
-            for b in able:
-                if cost[b] <= max(_TOLERANCE * smallest, smallest + _MORE) and b not in blocked:
-                    chosen.append(b)
-                    blocked.update(found[b][0])
+            chosen = self._leaves(able, found, len(remaining)) or _cheapest(able, found, cost)
             groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
             planned, taken_over = self._taken_over(chosen, found)
             for b in chosen:
@@ -304,6 +304,23 @@ class Elimination:
             self.rounds += 1
         self._core_blocks = remaining
 
+    def _leaves(self, able: list[int], found: dict[int, _Found], remaining: int) -> list[int]:
+        """Of an irregular tree: blocks with one neighbour, if there are many; of those on one block the first.
+
+        The others wait for the next round, and take over what this one leaves to their neighbour. So all bodies look
+        alike, whether much or little hung on them.
+        """
+        hanging = [b for b in able if len(found[b][0]) <= 1] if self._match and self._irregular else []
+        if _FEW_LEAVES * len(hanging) < remaining:
+            return []
+        served: set[int] = set()
+        chosen = []
+        for b in hanging:
+            if b not in served and not served.intersection(found[b][0]):
+                chosen.append(b)
+                served.update(found[b][0])
+        return chosen if _SHARED_LEAVES * len(chosen) >= len(hanging) else []
+
     def _taken_over(
         self, chosen: list[int], found: dict[int, _Found]
     ) -> tuple[dict[int, _Found], dict[int, list[tuple[int, tuple[int, int]]]]]:
@@ -325,7 +342,8 @@ class Elimination:
                 for number, role in self._at_block[x]:
                     source = self.sources[number]
                     others = [other for other in source.blocks if other not in (x, b)]
-                    if source.of is not None and not any(self._alive[other] for other in others):
+                    joined = source.of is not None or len(source.blocks) > 1
+                    if joined and not any(self._alive[other] for other in others):
                         taken[b].append((x, (number, role)))
                         local = tuple(place if i == role else -1 for i in range(len(source.blocks)))
                         more.append((place, source.signature.number, role, number, (source.signature, -1, local)))
@@ -448,6 +466,18 @@ class Elimination:
         rows, columns, positions = np.array(entries, dtype=np.int64).reshape(-1, 3).T.copy()
         targets, right_positions = np.array(right, dtype=np.int64).reshape(-1, 2).T.copy()
         return Core(np.array(unknowns, dtype=np.int64), rows, columns, positions, targets, right_positions)
+
+
+def _cheapest(able: list[int], found: dict[int, _Found], cost: dict[int, int]) -> list[int]:
+    """Blocks with small boundaries that are not coupled to each other."""
+    smallest = min(cost[b] for b in able)
+    blocked: set[int] = set()
+    chosen = []
+    for b in able:
+        if cost[b] <= max(_TOLERANCE * smallest, smallest + _MORE) and b not in blocked:
+            chosen.append(b)
+            blocked.update(found[b][0])
+    return chosen
 
 
 def dense_core(assembly: Assembly) -> Core:
