@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 
 from livens.engine.assembled.assembly import Assembly
 from livens.engine.assembled.front_class import FrontClass, NoPivotError, Shape, Signature
-from livens.engine.assembled.front_plan import FrontPlan, glued, planned_fronts
+from livens.engine.assembled.front_records import Batch, Core, Front, Source, dense_core
 from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
 
 #: Blocks whose boundary is at most this many times that of the smallest go in the same round. Without such a tolerance
@@ -41,50 +40,6 @@ _SMALL_CORE, _LARGE_CORE, _UNKNOWNS_PER_CORE = 24, 64, 500
 
 #: Boundary, sources in a canonical order, and their numbers.
 _Found = tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]
-
-
-@dataclass
-class Source:
-    """An element, or a front that has been eliminated: what it offers, of which blocks, and where."""
-
-    signature: Signature
-    blocks: tuple[int, ...]
-    place: int  # in the pool, of elements; number of the front among those of its class
-    of: FrontClass | None = None
-    trial: int = 0  # where it stands among the numbers that pivots are chosen by
-
-
-@dataclass
-class Front:
-    """A front of a class: its sources, its own unknowns, and those of its boundary."""
-
-    sources: list[int]
-    own: list[int]
-    boundary: list[int]
-
-
-@dataclass
-class Batch:
-    """Fronts of one class that are eliminated in one round."""
-
-    of: FrontClass
-    first: int  # block of eight fronts
-    stop: int
-    round: int
-
-
-@dataclass
-class Core:
-    """What is left: a matrix whose entries, and right-hand sides, are summed up of the pool."""
-
-    unknowns: np.ndarray
-    rows: np.ndarray
-    columns: np.ndarray
-    positions: np.ndarray
-    right: np.ndarray
-    right_positions: np.ndarray
-    #: How it is eliminated by dense fronts, if it is not solved as one dense matrix.
-    plan: FrontPlan | None = None
 
 
 class Elimination:
@@ -478,12 +433,3 @@ def _cheapest(able: list[int], found: dict[int, _Found], cost: dict[int, int]) -
             chosen.append(b)
             blocked.update(found[b][0])
     return chosen
-
-
-def dense_core(assembly: Assembly) -> Core:
-    """All of the matrix, in dense fronts."""
-    rows, columns, positions = assembly.places
-    pieces = assembly.pieces
-    plan = planned_fronts(rows, columns, glued(pieces.multiplier, pieces.body, rows, columns), pieces.multiplier)
-    none = np.zeros(0, dtype=np.int64)
-    return Core(np.arange(pieces.size), rows, columns, positions, none, none, plan)
