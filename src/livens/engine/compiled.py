@@ -199,9 +199,14 @@ class CompiledStep:
         if tier == "assembled":
             from livens.engine.assembled.assembly import Bench
 
-            bench, assembly = Bench(self.assembly, c[2:]), self.assembly
-            memory = np.zeros(assembly.pieces.memory.size)
-            return assembly.pieces.guess(z, c, lambda x: bench.residual(x, z, memory, c))
+            bench, pieces = Bench(self.assembly, c[2:]), self.assembly.pieces
+            memory = np.zeros(pieces.memory.size)
+
+            def guess(weight: float) -> np.ndarray:
+                own = np.concatenate([[weight * c[0]], c[1:]])
+                return pieces.guess(z, own, lambda x: bench.residual(x, z, memory, own))
+
+            return np.concatenate([guess(weight) for weight in pieces.weights])
         return self._guess(z, c)[0].ravel() if self.size else np.zeros(0)
 
     @functools.cached_property

@@ -173,6 +173,10 @@ class ElementScheme(Scheme):
         """Unknowns to be replaced by fewer ones, with as many equations; most schemes eliminate nothing."""
         return ()
 
+    def without_reductions(self) -> ElementScheme:
+        """A scheme with the same trajectory that eliminates nothing, for tiers that eliminate body by body anyway."""
+        return self
+
 
 @dataclass(frozen=True)
 class Reduction:
