@@ -8,18 +8,21 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import h5py
 import numpy as np
 
 from livens.errors import InputError
 from livens.models import html
+from livens.results import ensemble_store
+from livens.results.ensemble_store import REDUCED, SUMMARY
 from livens.results.record import Summary
 
+if TYPE_CHECKING:
+    import xarray
+
 FORMAT = "livens-ensemble-1"
-_SUMMARY = ("max_energy_drift", "max_energy_increment", "max_constraint", "max_velocity_constraint")
-_REDUCED = ("mean", "lowest", "highest", "counts", "edges")
 
 
 @dataclass(frozen=True)
@@ -121,12 +124,30 @@ class Ensemble:
             }
         )
 
+    def to_xarray(self) -> xarray.Dataset:
+        """The ensemble as an xarray Dataset with the dimension ``member``.
+
+        Beside the states it has the parameters (``parameters.g``), what was reduced (``reduced.height.mean``) and what
+        was conserved (``summary.max_energy_drift``), each with one entry for every member.
+
+        >>> import livens as lv
+        >>> many = lv.ensemble(lv.problems.load("simple-pendulum"), parameters={"g": [9.0, 10.0]}, t_end=0.1, every=20)
+        >>> dict(many.to_xarray()["q"].sizes)
+        {'member': 2, 't': 6, 'coordinate': 2}
+        """
+        return ensemble_store.to_xarray(self)
+
     # -- on disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write everything to one file, which is there complete or not at all."""
+        """Write everything to one file, which is there complete or not at all.
+
+        That is an HDF5 file, or a Zarr store if the name ends in ``.zarr``.
+        """
         path = Path(path)
         if path.exists() and not force:
             raise InputError(f"the file '{path}' exists already: choose another name, or replace it with force=True")
+        if path.suffix == ".zarr":
+            return ensemble_store.save(self, path, force=force)
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             with h5py.File(part, "w") as file:
@@ -150,7 +171,7 @@ class Ensemble:
         for name, values in self.parameters.items():
             file[f"parameters/{name}"] = values
         for name, reduced in self.reduced.items():
-            for kind in _REDUCED:
+            for kind in REDUCED:
                 if getattr(reduced, kind) is not None:
                     file[f"reduced/{name}/{kind}"] = getattr(reduced, kind)
 
@@ -158,7 +179,7 @@ class Ensemble:
         """One column for each number; -1 where a momentum is not conserved by a member."""
         summaries = list(self.summary)
         file.create_group("summary").attrs["energy"] = summaries[0].energy if summaries else ""
-        for name in _SUMMARY:
+        for name in SUMMARY:
             file[f"summary/{name}"] = np.array([getattr(one, name) for one in summaries])
         momenta = dict.fromkeys(name for one in summaries for name in one.momentum_drift)
         for i, name in enumerate(momenta):
@@ -169,8 +190,10 @@ class Ensemble:
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
-        """Read an ensemble from its file."""
+        """Read an ensemble from its file, or from its Zarr store."""
         try:
+            if Path(path).is_dir():
+                return ensemble_store.load(Path(path))
             with h5py.File(path, "r") as file:
                 if file.attrs.get("format") != FORMAT:
                     raise InputError(f"'{path}' is not the file of an ensemble")
@@ -191,7 +214,7 @@ class Ensemble:
             newton_iterations=file["newton_iterations"][()],
             facts=told["facts"],
             reduced={
-                name: Reduced(**{kind: group[kind][()] for kind in _REDUCED if kind in group})
+                name: Reduced(**{kind: group[kind][()] for kind in REDUCED if kind in group})
                 for name, group in file.get("reduced", {}).items()
             },
             left=told["left"],
@@ -202,7 +225,7 @@ def _read_summary(file: h5py.File, told: Mapping[str, Any]) -> Sequence[Summary]
     if "summary" in told:  # a file of an earlier version
         return [Summary(**one) for one in told["summary"]]
     group = file["summary"]
-    energy, columns = str(group.attrs["energy"]), {name: group[name][()] for name in _SUMMARY}
+    energy, columns = str(group.attrs["energy"]), {name: group[name][()] for name in SUMMARY}
     momenta = {str(column.attrs["name"]): column[()] for column in group.get("momentum_drift", {}).values()}
 
     def one(member: int) -> Summary:

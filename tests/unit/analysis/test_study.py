@@ -145,7 +145,7 @@ def test_a_failed_run_is_left_out(monkeypatch):
             raise lv.IntegrationError("the first step failed")
         return lv.simulate(problem, **options)
 
-    monkeypatch.setattr("livens.analysis.study.convergence.simulate", fragile)
+    monkeypatch.setattr("livens.analysis.study.ends.simulate", fragile)
     study = lv.study.converge(pendulum(), "livens-em", [0.02, 0.01, 0.005, 0.0025], 1.0)
     (curve,) = study.curves
     assert [point.failure for point in curve.points] == ["the first step failed", "", "", ""]

@@ -1,0 +1,159 @@
+"""Arrays in a folder as Zarr has them (format 2): a file of plain numbers for each chunk, and JSON that describes it.
+
+That is little enough to be written without the library of that name: a block of members that is done is one file for
+each variable, which is there complete or not at all, whoever else writes other blocks. Zarr and xarray read it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: Chunks of arrays that are written at once have about this many bytes.
+_CHUNK_BYTES = 64_000_000
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """A file that is there complete or not at all, and on disk when this returns."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _json(path: Path, content: Mapping[str, Any]) -> None:
+    write_atomically(path, json.dumps(content, indent=1).encode())
+
+
+@dataclass(frozen=True)
+class ZarrArray:
+    """An array in a folder of a store. Chunks that are not there are NaN, or zero where there is none."""
+
+    folder: Path
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def create(
+        cls, store: Path, name: str, shape: Sequence[int], chunks: Sequence[int], dtype: Any, axes: Sequence[str]
+    ) -> ZarrArray:
+        """An array without any numbers yet; `axes` are the names of its dimensions."""
+        kind = np.dtype(dtype).newbyteorder("<")
+        folder = store / name
+        folder.mkdir(exist_ok=True)
+        nothing = {"f": "NaN", "b": False, "U": ""}.get(kind.kind, 0)
+        meta = {
+            "zarr_format": 2,
+            "shape": list(map(int, shape)),
+            "chunks": [max(1, int(size)) for size in chunks],
+            "dtype": kind.str,
+            "compressor": None,
+            "filters": None,
+            "order": "C",
+            "fill_value": nothing,
+        }
+        _json(folder / ".zarray", meta)
+        _json(folder / ".zattrs", {"_ARRAY_DIMENSIONS": list(axes)})
+        return cls.open(store, name)
+
+    @classmethod
+    def open(cls, store: Path, name: str) -> ZarrArray:
+        meta = json.loads((store / name / ".zarray").read_text())
+        if meta["zarr_format"] != 2 or meta["compressor"] or meta["filters"] or meta["order"] != "C":
+            raise ValueError(f"'{store / name}' was not written by livens")
+        return cls(store / name, tuple(meta["shape"]), tuple(meta["chunks"]), np.dtype(meta["dtype"]))
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(json.loads((self.folder / ".zattrs").read_text())["_ARRAY_DIMENSIONS"])
+
+    def _path(self, place: Sequence[int]) -> Path:
+        return self.folder / (".".join(map(str, place)) if place else "0")
+
+    def write_chunk(self, number: int, values: np.ndarray) -> None:
+        """The chunk with this number along the first axis; it has all there is along the others."""
+        whole = np.full(self.chunks, np.nan if self.dtype.kind == "f" else np.zeros(1, self.dtype)[0], self.dtype)
+        whole[tuple(slice(0, size) for size in values.shape)] = values
+        write_atomically(self._path((number, *[0] * (len(self.shape) - 1))), whole.tobytes())
+
+    def read_chunk(self, number: int) -> np.ndarray:
+        """The same again, without what only fills the last chunk up."""
+        first = number * self.chunks[0]
+        size = min(self.chunks[0], self.shape[0] - first)
+        path = self._path((number, *[0] * (len(self.shape) - 1)))
+        return np.fromfile(path, self.dtype).reshape(self.chunks)[(slice(0, size), *map(slice, self.shape[1:]))]
+
+    def write(self, values: np.ndarray) -> None:
+        """All of it, in chunks along the first axis."""
+        if not self.shape:
+            write_atomically(self._path(()), np.asarray(values, self.dtype).tobytes())
+            return
+        for number in range(math.ceil(self.shape[0] / self.chunks[0])):
+            first = number * self.chunks[0]
+            self.write_chunk(number, values[first : first + self.chunks[0]])
+
+    def read(self) -> np.ndarray:
+        """All of it."""
+        nothing = np.nan if self.dtype.kind == "f" else np.zeros(1, self.dtype)[0]
+        out = np.full(self.shape, nothing, self.dtype)
+        counts = [range(math.ceil(size / chunk)) for size, chunk in zip(self.shape, self.chunks, strict=True)]
+        for place in product(*counts):
+            path = self._path(place)
+            if path.exists():
+                here = tuple(
+                    slice(i * c, min((i + 1) * c, n)) for i, c, n in zip(place, self.chunks, self.shape, strict=True)
+                )
+                whole = np.fromfile(path, self.dtype).reshape(self.chunks)
+                out[here] = whole[tuple(slice(0, one.stop - one.start) for one in here)]
+        return out
+
+
+def write_array(store: Path, name: str, values: np.ndarray, axes: Sequence[str]) -> ZarrArray:
+    """An array with all its numbers."""
+    values = np.asarray(values)
+    row = max(1, int(np.prod(values.shape[1:], dtype=int)) * values.dtype.itemsize)
+    first = [max(1, min(values.shape[0], _CHUNK_BYTES // row))] if values.ndim else []
+    array = ZarrArray.create(store, name, values.shape, [*first, *values.shape[1:]], values.dtype, axes)
+    array.write(values)
+    return array
+
+
+def begin(store: Path) -> None:
+    """A store without arrays."""
+    store.mkdir(exist_ok=True)
+    _json(store / ".zgroup", {"zarr_format": 2})
+
+
+def finish(store: Path, attributes: Mapping[str, Any]) -> None:
+    """What the whole store says of itself, and all of JSON in one file, so that readers need not look for it."""
+    _json(store / ".zattrs", attributes)
+    found = {".zgroup": {"zarr_format": 2}, ".zattrs": dict(attributes)}
+    for folder in sorted(path.parent for path in store.glob("*/.zarray")):
+        for kind in (".zarray", ".zattrs"):
+            found[f"{folder.name}/{kind}"] = json.loads((folder / kind).read_text())
+    _json(store / ".zmetadata", {"zarr_consolidated_format": 1, "metadata": found})
+
+
+def attributes_of(store: Path) -> dict[str, Any]:
+    """What a store says of itself."""
+    found: dict[str, Any] = json.loads((store / ".zattrs").read_text())
+    return found
+
+
+def names_in(store: Path) -> list[str]:
+    """The arrays of a store."""
+    return sorted(path.parent.name for path in store.glob("*/.zarray"))
