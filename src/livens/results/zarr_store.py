@@ -55,7 +55,6 @@ class ZarrArray:
         kind = np.dtype(dtype).newbyteorder("<")
         folder = store / name
         folder.mkdir(exist_ok=True)
-        nothing = {"f": "NaN", "b": False, "U": ""}.get(kind.kind, 0)
         meta = {
             "zarr_format": 2,
             "shape": list(map(int, shape)),
@@ -64,7 +63,7 @@ class ZarrArray:
             "compressor": None,
             "filters": None,
             "order": "C",
-            "fill_value": nothing,
+            "fill_value": "NaN" if kind.kind == "f" else None,  # a whole number would be taken for one that is missing
         }
         _json(folder / ".zarray", meta)
         _json(folder / ".zattrs", {"_ARRAY_DIMENSIONS": list(axes)})
