@@ -120,6 +120,7 @@ class ValueAndGradient:
         tape, departure, cost = self._task.run(plan)
         value, slope = cost(tape)
         a, g = tape.back(slope.bars)
+        tape.stepper.release()  # nobody looks at its steps any more, and the next run works in its arrays
         return value, Gradient.of(plan.model, departure.back(a, g[2:] + slope.k, g[0] + slope.h))
 
     def many(
