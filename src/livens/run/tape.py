@@ -23,8 +23,8 @@ from livens.run.plan import Plan
 
 #: Steps between two checkpoints: at least so many, and of small systems as many as have these bytes.
 CHUNK, CHUNK_BYTES = 2500, 1_000_000
-#: Of a run that is computed again from checkpoints, this many bytes are kept all the same: those of its last steps, with
-#: which the way back begins. Short runs are kept as a whole.
+#: Of a run that is computed again from checkpoints, this many bytes are kept all the same: those of its last steps,
+#: with which the way back begins. Short runs are kept as a whole.
 KEPT_BYTES = 16_000_000
 
 
