@@ -68,9 +68,6 @@ def adjoint_kernel(equations: FlatEquations, order: Order | None) -> Code:
             (given,) = emitter.graph(right, inputs)
             factors = _factors(emitter, e, order, inputs[:3])
             multipliers, growth = factors.solve_transposed(given), factors.growth
-            emitter.anchor(*multipliers, growth)
-            emitter.barrier()  # what is in memory is loaded again: fewer registers are spilled
-            inputs = _inputs(emitter, e.size, e.z.numel(), e.c.numel(), e.z.numel())
         by_z, by_c = emitter.graph(rest, [*inputs, multipliers])
         for i, value in enumerate(by_z):
             emitter.store(value, _A, i)
