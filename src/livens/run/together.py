@@ -21,6 +21,7 @@ from livens.models import observable
 from livens.models.model import Model
 from livens.results.ensemble import Ensemble, Reduced, Summaries
 from livens.results.record import Summary
+from livens.run.beginning import TYPICAL_STEP
 from livens.run.blocks import Rows, Work, carried_out
 from livens.run.extremes import conserved, energy_scale, summary_of, watched_columns
 from livens.run.march import whole_steps
@@ -28,7 +29,6 @@ from livens.run.members import Members, first_states
 from livens.run.parts import finish
 from livens.run.plan import Plan
 from livens.run.progress import Progress
-from livens.run.run import TYPICAL_STEP
 
 Reductions = Mapping[str, Callable[..., Any]]
 
