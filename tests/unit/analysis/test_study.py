@@ -374,11 +374,11 @@ def test_studies_of_many_motions():
     fine = lv.simulate(problem, scheme="livens-em", v0=[0.0, 1.6], parameters={"g": 10.0}, h=1e-4, t_end=0.4)
     assert study.reference.values["q"].shape == (9, 2)
     np.testing.assert_allclose(study.reference.values["q"][-1], fine.q[-1], atol=1e-7)
-    both = lv.study.compare(problem, "livens-em,livens-midpoint", 0.02, 0.4, members=members)
+    both = lv.study.compare(problem, "livens-em,symplectic-euler", 0.02, 0.4, members=members)
     drifts = [max(one.max_energy_drift for one in entry.many.summary) for entry in both.entries]
     assert [max(entry.worst.values()) >= drift for entry, drift in zip(both.entries, drifts, strict=True)] == [True] * 2
     energy = both["livens-em"].many.summary[0].energy
-    assert both["livens-em"].worst[energy] == drifts[0] < 1e-12 < 1e-9 < drifts[1]
+    assert both["livens-em"].worst[energy] == drifts[0] < 1e-12 < 1e-4 < drifts[1]
     assert both.as_object()["schemes"]["livens-em"]["members"]["count"] == 9
     for bad, words in ((3, "members must map"), ({"speed": [1]}, "cannot differ in 'speed'")):
         with pytest.raises(InputError, match=words):
