@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from livens.run.events import Event as Event
     from livens.run.gradient import value_and_gradient as value_and_gradient
     from livens.run.hessian import hessian as hessian
+    from livens.run.many_tangents import tangents as tangents
     from livens.run.prepare import prepare as prepare
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
@@ -127,6 +128,7 @@ _HOMES = {
     "rpm": "multibody.units",
     "same_as": "expressions.parameters",
     "simulate": "run.simulate",
+    "tangents": "run.many_tangents",
     "through": "models.element",
     "value_and_gradient": "run.gradient",
 }

@@ -111,6 +111,7 @@ def functions():
         "gradient": (lv.value_and_gradient(lambda q: q[0]), dict(step=prepared, q0=[1.0], v0=[0.0], t_end=0.3)),
         "hessian": (lv.hessian, dict(loss=lambda q: q[0], by="q0")),
         "second": (lv.hessian(lambda q: q[0], "q0"), dict(step=prepared, q0=[1.0], v0=[0.0], t_end=0.3)),
+        "tangents": (lv.tangents, dict(step=prepared, along={"q0": [1.0]}, q0=[1.0], v0=[0.0], t_end=0.3)),
         "fit": (
             lv.study.fit,
             dict(model=prepared, observe=lambda q: q[0], data=[1.0, 0.9, 0.8], t=[0.1, 0.2, 0.3], by="q0")

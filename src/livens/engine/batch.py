@@ -30,6 +30,8 @@ from livens.engine.watch import first_kernel as first_watch_kernel
 _CHUNK_BYTES = 400_000
 #: Steps of up to this many instructions go in sixteen lanes, which hide latencies; longer ones would spill registers.
 _SHORT = 1000
+#: Members are sorted by at most so many of their numbers; those whose correlation is larger than this say the same.
+_AXES, _ALIKE = 3, 0.95
 #: A call of the compiled loop takes groups of about this many steps: a tenth of a second, or a few.
 _GROUP_STEPS = 200_000
 
@@ -360,10 +362,50 @@ def _aligned(*shape: int) -> np.ndarray:
 
 
 def ordered_members(z: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Members with like numbers side by side: they need as many corrections, and none waits for another."""
+    """Members with like numbers side by side: they need as many corrections, and none waits for another.
+
+    They are taken along a curve that stays in one part of the space of their numbers before it goes to the next
+    (Morton's): neighbours are alike in all numbers, not only in the first. The order follows from the numbers alone.
+    """
     numbers = np.hstack([k, z])
     varying = np.flatnonzero((numbers != numbers[:1]).any(axis=0))
-    return np.lexsort(numbers[:, varying[::-1]].T) if varying.size else np.arange(len(z))
+    if not varying.size:
+        return np.arange(len(z))
+    numbers = numbers[:, varying]
+    along = _along_the_curve(numbers)
+    order = np.argsort(along, kind="stable")
+    if np.all(np.diff(along[order]) > 0):
+        return order
+    return np.lexsort((*numbers[:, ::-1].T, along))
+
+
+def _along_the_curve(numbers: np.ndarray) -> np.ndarray:
+    """Where members are along the curve: bits of their numbers in turn, of a few that do not say the same."""
+    chosen: list[np.ndarray] = []
+    for column in numbers.T:
+        low, high = column.min(), column.max()
+        if not np.isfinite(high - low):
+            continue
+        place = (column - low) / (high - low)
+        if all(abs(_correlation(place, other)) < _ALIKE for other in chosen):
+            chosen.append(place)
+        if len(chosen) == _AXES:
+            break
+    bits = 62 // max(1, len(chosen))
+    along = np.zeros(len(numbers), dtype=np.int64)
+    wholes = [np.minimum((place * 2.0**bits).astype(np.int64), 2**bits - 1) for place in chosen]
+    for bit in reversed(range(bits)):
+        for whole in wholes:
+            along = (along << 1) | ((whole >> bit) & 1)
+    return along
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Of numbers between 0 and 1, as whole ones: their sums are exact, whatever the order they are taken in."""
+    a, b = (np.round(place * 2.0**15).astype(np.int64) for place in (a, b))
+    n, x, y = len(a), int(a.sum()), int(b.sum())
+    moments = [n * int((c * d).sum()) - e * f for c, d, e, f in ((a, b, x, y), (a, a, x, x), (b, b, y, y))]
+    return moments[0] / max(float(moments[1]) * float(moments[2]), 1.0) ** 0.5
 
 
 def in_order(outcome: Outcome, order: Sequence[int] | np.ndarray) -> Outcome:

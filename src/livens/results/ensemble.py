@@ -6,17 +6,18 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.numbers import path_of
 from livens.models import html
+from livens.results import ensemble_store
 from livens.results.record import Summary
 
-SUMMARY = ("max_energy_drift", "max_energy_increment", "max_constraint", "max_velocity_constraint")
-REDUCED = ("mean", "lowest", "highest", "counts", "edges")
+if TYPE_CHECKING:
+    import xarray
 
 
 @dataclass(frozen=True)
@@ -121,16 +122,38 @@ class Ensemble:
             }
         )
 
+    def to_xarray(self) -> xarray.Dataset:
+        """The ensemble as an xarray Dataset with the dimension ``member``.
+
+        Beside the states it has the parameters (``parameters.g``), what was reduced (``reduced.height.mean``) and what
+        was conserved (``summary.max_energy_drift``), each with one entry for every member.
+
+        >>> import livens as lv
+        >>> many = lv.ensemble(lv.problems.load("simple-pendulum"), parameters={"g": [9.0, 10.0]}, t_end=0.1, every=20)
+        >>> dict(many.to_xarray()["q"].sizes)
+        {'member': 2, 't': 6, 'coordinate': 2}
+        """
+        return ensemble_store.to_xarray(self)
+
     # -- on disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write everything to one file, which is there complete or not at all."""
+        """Write everything to one file, which is there complete or not at all.
+
+        That is an HDF5 file, or a Zarr store if the name ends in ``.zarr``.
+        """
+        where = path_of("the path of an ensemble", path)
+        if where.suffix == ".zarr":
+            return ensemble_store.save(self, where, force=force)
         from livens.results import ensemble_file  # HDF5 takes long to import, and most ensembles are never written
 
-        return ensemble_file.save(self, path_of("the path of an ensemble", path), force=force)
+        return ensemble_file.save(self, where, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
-        """Read an ensemble from its file."""
+        """Read an ensemble from its file, or from its Zarr store."""
+        where = path_of("the path of an ensemble", path)
+        if where.suffix == ".zarr":
+            return ensemble_store.load(where)
         from livens.results import ensemble_file
 
-        return ensemble_file.load(path_of("the path of an ensemble", path))
+        return ensemble_file.load(where)

@@ -14,7 +14,8 @@ import numpy as np
 from livens.errors import InputError
 from livens.results import inspection
 from livens.results.checksums import with_checksum, without_checksum
-from livens.results.ensemble import REDUCED, SUMMARY, Ensemble, Reduced, Summaries
+from livens.results.ensemble import Ensemble, Reduced, Summaries
+from livens.results.ensemble_store import REDUCED, SUMMARY
 from livens.results.hdf5_reader import readable, sound
 from livens.results.hdf5_writer import checksum, claim, reason
 from livens.results.inspection import inspect_everything

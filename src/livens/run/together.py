@@ -22,10 +22,11 @@ from livens.models.model import Model
 from livens.results.ensemble import Ensemble, Reduced, Summaries
 from livens.results.record import Summary
 from livens.run.beginning import TYPICAL_STEP
-from livens.run.blocks import Work, carried_out
+from livens.run.blocks import Rows, Work, carried_out
 from livens.run.extremes import conserved, energy_scale, growth, not_finite, summary_of, watched_columns
 from livens.run.march import whole_steps
 from livens.run.members import Members, first_states
+from livens.run.parts import finish
 from livens.run.plan import Plan
 from livens.run.progress import Progress
 
@@ -80,18 +81,28 @@ def together(
     else:
         watched, shapes = compiled.once("watched", lambda: _watched(compiled, momenta, {}))
     bins = _bins(histograms, shapes)
-    width, outcome = compiled.once("width", lambda: width_of(compiled)), None
+    width, outcome, work = compiled.once("width", lambda: width_of(compiled)), None, None
     if begun.size:
         z, k = z[begun], members.k[begun]
         order = ordered_members(z, k)
         z, k = z[order], k[order]
         batch = _batch(compiled, _pivots(compiled, plan, z, k), watched, width, bool(reduce))
-        work = Work(batch, z, k, schedule, tuple(bins.values()), threads)
+        rows = Rows(_places(compiled, kept), begun[order], members.count)
+        work = Work(batch, z, k, schedule, tuple(bins.values()), threads, rows)
         with Progress(plan.title, len(z), progress, unit="members") as bar:
             outcome = in_order(carried_out(work, out, client, force, bar.update), order)
         outcome.reasons |= _seen_later(compiled, schedule, outcome, momenta)
         reasons |= {int(begun[member]): why for member, why in outcome.reasons.items()}
-    return _ensemble(members, compiled, schedule, outcome, begun, reasons, momenta, shapes, bins, width)
+    many = _ensemble(members, compiled, schedule, outcome, begun, reasons, momenta, shapes, bins, width)
+    if out is not None:
+        finish(many, out, work, force)
+    return many
+
+
+def _places(compiled: CompiledStep, names: Sequence[str]) -> dict[str, slice]:
+    """Where variables stand among the columns that are kept."""
+    ends = np.cumsum([compiled.layout.sizes[name] for name in names]).tolist()
+    return {name: slice(end - compiled.layout.sizes[name], end) for name, end in zip(names, ends, strict=True)}
 
 
 def _bins(histograms: Mapping[str, Any] | None, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Bins]:
