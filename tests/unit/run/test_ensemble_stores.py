@@ -72,7 +72,7 @@ def test_a_store_is_the_ensemble(many, tmp_path, monkeypatch):
     with pytest.raises(lv.InputError, match="exists already"):
         lv.ensemble(PENDULUM, **MANY, out=tmp_path / "blocks.zarr")
     (tmp_path / "other.zarr").mkdir()
-    with pytest.raises(lv.InputError, match="cannot read"):
+    with pytest.raises(lv.InputError, match="not the store"):
         lv.Ensemble.load(tmp_path / "other.zarr")
 
 
@@ -97,6 +97,9 @@ def test_chunks_are_read_as_they_were_written(tmp_path):
     for number in (0, 2):
         array.write_chunk(number, values[3 * number : 3 * number + 3])
     np.testing.assert_array_equal(array.read_chunk(2), values[6:])
+    with pytest.raises(ValueError, match="2 chunks instead of 3"):
+        array.read()
+    array.complete()
     found = ZarrArray.open(tmp_path, "a").read()
     np.testing.assert_array_equal(found[[0, 1, 2, 6]], values[[0, 1, 2, 6]])
     assert np.isnan(found[3:6]).all()
@@ -107,6 +110,47 @@ def test_chunks_are_read_as_they_were_written(tmp_path):
     )
     with pytest.raises(ValueError, match="not written by livens"):
         ZarrArray.open(tmp_path, "a")
+
+
+def test_damaged_stores_get_a_sentence(many, tmp_path):
+    """Any byte of any file that is changed, cut off, removed or replaced by a link."""
+    rng = np.random.default_rng(4)
+    out = many.save(tmp_path / "many.zarr")
+    files = sorted(path for path in out.rglob("*") if path.is_file() and path.name != ".zmetadata")
+    for path in files:
+        whole = path.read_bytes()
+        i = int(rng.integers(len(whole)))
+        for damaged in (whole[:i] + bytes([whole[i] ^ 4]) + whole[i + 1 :], whole[:-1], None):
+            path.unlink() if damaged is None else path.write_bytes(damaged)
+            if path.name == ".zgroup":  # for other programs, and without any number
+                equal(many, lv.Ensemble.load(out))
+            else:
+                with pytest.raises(lv.InputError, match=r"damaged|not the store"):
+                    lv.Ensemble.load(out)
+            path.write_bytes(whole)
+    equal(many, lv.Ensemble.load(out))
+    elsewhere = tmp_path / "secret"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    with pytest.raises(lv.InputError, match="not the store"):
+        lv.Ensemble.load(out)
+
+
+def test_force_replaces_only_stores(many, tmp_path):
+    folder = tmp_path / "many.zarr"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("the only copy")
+    for attempt in (
+        lambda: many.save(folder, force=True),
+        lambda: lv.ensemble(PENDULUM, **MANY, out=folder, force=True),
+    ):
+        with pytest.raises(lv.InputError, match="not written by livens"):
+            attempt()
+    half = tmp_path / "other.zarr.parts"
+    folder.rename(half)
+    with pytest.raises(lv.InputError, match="has something else in it"):
+        lv.ensemble(PENDULUM, **MANY, out=tmp_path / "other.zarr", force=True)
+    assert (half / "thesis.tex").read_text() == "the only copy"
 
 
 SCRIPT = """
