@@ -17,6 +17,8 @@ FORMS = {
     "phase space": "a model in coordinates and momenta (Hamiltonian, or a System without constraints)",
     "descriptor": "a model in descriptor form (FirstOrder, PortHamiltonian, ...)",
     "nambu": "a Nambu system (Nambu)",
+    "partitioned": "a model in two parts (FirstOrder with `second`)",
+    "constrained phase space": "coordinates and momenta with constraints (ConstrainedHamiltonian)",
 }
 
 

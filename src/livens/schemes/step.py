@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
@@ -113,6 +114,7 @@ class FlatEquations(StepEquations):
     error: ErrorEstimate | None = None  # if the scheme estimates its own
     turn: Any = None  # (values, rows, columns) of a matrix: a correction is this times the Newton system's solution
     carried: Any = None  # (ratio, unknowns of a next step that is this many times as long), expressions of x, z, c
+    values: Mapping[str, Any] = field(default_factory=dict)  # what may be asked of a step, by name: stages, multipliers
     onward: Any = None  # a linear function of x: what of the next step's unknowns follows from those of this one
 
     def __post_init__(self) -> None:
