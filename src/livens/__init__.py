@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from livens.models import port_hamiltonian as port_hamiltonian
     from livens.models import shapes as shapes
     from livens.models import symmetry as symmetry
+    from livens.models.black_box import BlackBox as BlackBox
     from livens.models.constrained_hamiltonian import ConstrainedHamiltonian as ConstrainedHamiltonian
     from livens.models.element import Element as Element
     from livens.models.element import through as through
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
 
 #: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
 _HOMES = {
+    "BlackBox": "models.black_box",
     "ConstrainedHamiltonian": "models.constrained_hamiltonian",
     "Element": "models.element",
     "Ensemble": "results.ensemble",

@@ -121,6 +121,15 @@ def _advance(
                 w.iterations[s] = count
         if not ended:
             call(kernels.end, x, z, c, r, new)
+        if kernels.box:
+            call(
+                kernels.box,
+                new + kernels.box_q,
+                new + kernels.box_v,
+                new + kernels.box_t,
+                c + 2,
+                new + kernels.box_force,
+            )
         if entry >= 0 and not new[entry] <= limit:
             w.told[TAKEN] = s
             return REACHED
@@ -152,6 +161,15 @@ def _advance_controlled(
             return status
         new = w.Z + (s + 1) * nz
         call(kernels.end, w.X + (s + PAST) * n, w.Z + s * nz, w.c, w.r, new)
+        if kernels.box:
+            call(
+                kernels.box,
+                new + kernels.box_q,
+                new + kernels.box_v,
+                new + kernels.box_t,
+                w.c + 2,
+                new + kernels.box_force,
+            )
         if entry >= 0 and not new[entry] <= limit:
             return REACHED
         if w.told[LAST]:

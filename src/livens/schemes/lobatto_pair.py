@@ -70,7 +70,8 @@ class LobattoPair(Scheme):
                 if model.formulation == "index-3"
                 else ["the formulation 'index-3': it keeps hidden constraints itself"]
             )
-        return [] if _is_hamiltonian(model) or "partitioned" in model.forms else super().missing(model)
+        known = _is_hamiltonian(model) or "partitioned" in model.forms
+        return self.no_black_box(model) if known else super().missing(model)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         x, y = self.pair.first, self.pair.second

@@ -16,6 +16,7 @@ from livens.expressions.numbers import vector
 from livens.expressions.parameters import Namespace, Parameters, ParameterTable
 from livens.expressions.probe import Probe
 from livens.expressions.read import ModelFunction, Reader
+from livens.models.black_box import BlackBox
 from livens.models.hamiltonian.phase_space import PhaseSpaceModel
 from livens.models.model import serialized
 from livens.models.scene import Look, particles
@@ -29,10 +30,11 @@ class Force:
 
     `function` names what it needs among ``q v t k`` and returns one number per coordinate. A `conservative` force is
     given by its potential instead: a function of ``q t k`` that returns one number. Schemes that split by cost, such as
-    `semi-explicit`, evaluate an `expensive` force once per step and never differentiate it twice.
+    `semi-explicit`, evaluate an `expensive` force once per step and never differentiate it twice. An expensive force
+    may be compiled elsewhere: see `livens.BlackBox`.
     """
 
-    function: ModelFunction
+    function: ModelFunction | BlackBox
     expensive: bool = False
     conservative: bool = False
 
@@ -55,6 +57,8 @@ class Terms:
     V_expensive: Any
     F_cheap: Any
     F_expensive: Any
+    #: An expensive force that is compiled elsewhere, added to F_expensive by schemes that can.
+    box: BlackBox | None = None
 
 
 class Hamiltonian(PhaseSpaceModel):
@@ -103,16 +107,23 @@ class Hamiltonian(PhaseSpaceModel):
         if not ca.depends_on(H, p):
             raise ModelError("the energy does not depend on the momenta, so nothing moves")
         potentials, vectors = [ca.SX(0), ca.SX(0)], [ca.SX.zeros(n), ca.SX.zeros(n)]
-        given = forces if isinstance(forces, Sequence) else [forces]
+        given, box = forces if isinstance(forces, Sequence) else [forces], None
         for i, force in enumerate(f if isinstance(f, Force) else Force(f) for f in given):
             role = f"force {i}" if len(given) > 1 else "force"
+            if isinstance(force.function, BlackBox):
+                if force.conservative or not force.expensive or box is not None:
+                    raise ModelError(
+                        "a black box is an expensive force without a potential, and a model has one at most"
+                    )
+                box = force.function
+                continue
             function = _function(role, force.function)
             if force.conservative:
                 potentials[force.expensive] += read(f"potential of the conservative {role}", function, (), "qtk")
             else:
                 vectors[force.expensive] += read(role, function, (n,), "qvtk")
         cheap = None if T is None else V + potentials[0]
-        terms = Terms(q, p, v, t, k, H + sum(potentials), T, cheap, potentials[1], *vectors)
+        terms = Terms(q, p, v, t, k, H + sum(potentials), T, cheap, potentials[1], vectors[0], vectors[1], box)
         generators = {name: momentum_generator(name, f, n) for name, f in (symmetries or {}).items()}
         self._adopt(names, ParameterTable(shared), terms, generators, None, _function("look", look) if look else None)
 
@@ -132,6 +143,7 @@ class Hamiltonian(PhaseSpaceModel):
         self.H, self.T = terms.H, terms.T
         self.V = None if terms.V_cheap is None else terms.V_cheap + terms.V_expensive
         self.F = terms.F_cheap + terms.F_expensive
+        self.box = terms.box
         self.symmetries = symmetries
         #: The system this was made of, if it was.
         self.source = source
@@ -255,7 +267,7 @@ class Hamiltonian(PhaseSpaceModel):
     @functools.cached_property
     def autonomous(self) -> bool:
         """Nothing depends on time."""
-        return not ca.depends_on(ca.vertcat(self.H, self.F), self.t)
+        return self.box is None and not ca.depends_on(ca.vertcat(self.H, self.F), self.t)
 
     @functools.cached_property
     def conservative(self) -> bool:
@@ -281,11 +293,13 @@ class Hamiltonian(PhaseSpaceModel):
         return [Look(self._look, range(self.n), self.shared.named(k[: self.shared.size]))]
 
     def content(self) -> Sequence[Any]:
-        terms = {name: term for name, term in vars(self.terms).items() if name not in "qpvtk" and term is not None}
+        listed = {name: term for name, term in vars(self.terms).items() if name not in [*"qpvtk", "box"]}
+        terms = {name: term for name, term in listed.items() if term is not None}
         symbols = [self.q, self.p, self.v, self.t, self.k]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
         source = "" if self.source is None else self.source.digest
-        return list(terms), serialized(symbols, list(terms.values())), symmetries, source
+        compiled = () if self.box is None else (self.box.address, self.box.velocities)
+        return (list(terms), serialized(symbols, list(terms.values())), symmetries, source, *compiled)
 
     def __str__(self) -> str:
         lines = [f"Hamiltonian with {self.n} coordinate{'s' if self.n != 1 else ''} ({' '.join(self.coordinates)})"]
