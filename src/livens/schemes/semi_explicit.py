@@ -133,7 +133,7 @@ class SemiExplicit(MapScheme):
             if not missing and getattr(model, "box", None) is not None and (self.fictive or not self.kept):
                 missing = ["steps of its own size where a force is a black box: no scaling, no composition"]
             return missing
-        missing = [] if model.known_velocities or model.frames else ["a regular mass matrix"]
+        missing = [] if model.regular_mass or model.frames else ["a regular mass matrix"]
         if not model.quadratic_kinetic_energy:
             missing.append("a kinetic energy that is quadratic in the velocities")
         if model.rolls:
