@@ -219,14 +219,17 @@ class SemiExplicit(MapScheme):
         return self.following(model, q, p, t, k, h)
 
     def unknowns(self, model: Hamiltonian) -> dict[str, int]:
-        felt = self.history or (self.beta and ca.depends_on(model.B, ca.vertcat(model.q, model.v)))
+        state = ca.vertcat(model.q, model.v)
+        felt = self.history or any(
+            part and ca.depends_on(F - ca.gradient(V, model.q), state) for part, (V, F) in self._cheap(model).items()
+        )
         return {"mean_velocity": model.n} if felt else {}
 
     def guess(self, phase: Phase, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
         return {"mean_velocity": old.v}
 
     def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
-        m, n, b, new = phase.model, phase.n, self.beta, {}
+        m, n, new = phase.model, phase.n, {}
         eps, size, t = (h, h * old.scale, old.t) if self.fictive else (h, h, t)
         expensive = self._expensive(old, n) if self.kept else self._ahead(phase, old.q, old.p, t, size)
         past = ForceHistory(old, self.ahead.alpha, h) if self.history else None
@@ -235,9 +238,12 @@ class SemiExplicit(MapScheme):
         A, A_free, A_rate = expensive[:n], expensive[n : 2 * n], expensive[2 * n]
         W = ca.Function("W", [m.k], [ca.densify(m.inverse_mass)])(phase.k)
         u = getattr(x, "mean_velocity", old.v)
-        q_b, v_b, t_b = old.q + b * size * u, old.v + 2 * b * (u - old.v), t + b * size
-        cheap = ca.Function("B", [m.q, m.v, m.t, m.k], [m.B, m.terms.F_cheap, ca.gradient(m.terms.V_cheap, m.t)])
-        B, B_free, B_rate = cheap(q_b, v_b, t_b, phase.k)
+        B, B_free, B_rate = ca.SX.zeros(n), ca.SX.zeros(n), ca.SX(0)
+        for part, (V, F) in self._cheap(m).items():
+            q_b, v_b, t_b = old.q + part * size * u, old.v + 2 * part * (u - old.v), t + part * size
+            outputs = [ca.densify(F - ca.gradient(V, m.q)), ca.densify(F), ca.gradient(V, m.t)]
+            pushed = ca.Function("B", [m.q, m.v, m.t, m.k], outputs)(q_b, v_b, t_b, phase.k)
+            B, B_free, B_rate = B + pushed[0], B_free + pushed[1], B_rate + pushed[2]
         mean = old.v + size / 2 * (W @ (A + B))
         rows = [u - mean] if vars(x) else []
         u = u if vars(x) else mean
@@ -253,9 +259,21 @@ class SemiExplicit(MapScheme):
         error = None
         if past is not None:
             new |= past.next(self._expensive(old, n), A + B)
-            shifts = abs(0.5 - self.ahead.alpha), abs(0.5 - b), self._by_velocity(m)
+            places = [self.ahead.alpha, *self._cheap(m)]
+            shifts = *(abs(0.5 - part) for part in places), self._by_velocity(m)
             error = past.estimate(m.coordinates, W, A + B, (old.q, old.p), (q, p), max(shifts))
         return Step({"q": q, "p": p, **new}, rows, supplied=supplied, error=error)
+
+    def _cheap(self, model: Hamiltonian) -> dict[float, tuple[Any, Any]]:
+        """Potentials and forces without one of the cheap forces, by the part of a step at which they are taken."""
+        if not model.terms.by_beta:
+            return {self.beta: (model.terms.V_cheap, model.terms.F_cheap)}
+        found: dict[float, tuple[Any, Any]] = {}
+        for own, (V, F) in model.terms.by_beta.items():
+            part = self.beta if own is None else own
+            known = found.get(part, (ca.SX(0), ca.SX.zeros(model.n)))
+            found[part] = known[0] + V, known[1] + F
+        return {part: own for part, own in found.items() if not (own[0].is_zero() and own[1].is_zero())}
 
     def _by_velocity(self, model: Hamiltonian) -> float:
         """How far from the middle of a step A sees velocities, if it sees them."""
