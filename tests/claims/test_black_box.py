@@ -124,6 +124,73 @@ def test_who_cannot_use_it():
         lv.study.longest_step(closed(), q0=[1.0, 0.3], v0=[0.0, 0.2], scheme=SCHEMES[0])
 
 
+def body(**more):
+    """A body that turns, with a ball joint, as frame coordinates, and a force on the joint's other side."""
+    problem = lv.problems.load("lie-heavy-top")
+    system = problem.system
+    given = dict(parameters=system.shared.values, frames=True)
+    elements = [*system.elements, *more.pop("elements", ())]
+    return lv.System(system.coordinates, elements=elements, **given, **more), problem
+
+
+@ctypes.CFUNCTYPE(None, DOUBLES, DOUBLES, DOUBLES, DOUBLES, DOUBLES)
+def drag(q, v, t, k, out):
+    CALLS[0] += 1
+    for i in range(12):
+        out[i] = 0.0
+    for i in range(3):
+        out[i] = 3.0 * q[1] - 0.2 * v[i] + t[0]
+        out[3 + i] = 0.4 * q[i]
+
+
+@pytest.mark.parametrize("scheme", ["semi-explicit:0.5,0.5", "semi-explicit-2:0.5"])
+def test_bodies_that_turn_on_joints(scheme):
+    """The force has the coordinates of all bodies, and acts on them, along what their joints leave free."""
+    dragged = lv.Element(
+        range(12),
+        forces=lambda q, v, t: [
+            *(3.0 * q[1] - 0.2 * v[i] + t for i in range(3)),
+            *(0.4 * q[i] for i in range(3)),
+            *[0.0] * 6,
+        ],
+        expensive=True,
+    )
+    (box, problem), (seen_through, _) = body(black_box=lv.BlackBox(drag)), body(elements=[dragged])
+    CALLS[0] = 0
+    given = dict(q0=problem.q0, v0=problem.v0, scheme=scheme, h=1e-3, t_end=0.05)
+    one = lv.simulate(box, **given)
+    assert CALLS[0] == one.statistics.force_evaluations == 1 + one.statistics.steps
+    two = lv.simulate(seen_through, **given)
+    assert np.abs(one.q - two.q).max() < 1e-13 and np.abs(one.supplied_energy - two.supplied_energy).max() < 1e-11
+    assert np.abs(one.q - lv.simulate(problem.system, **{**given, "scheme": "lie-em"}).q).max() > 1e-5
+    for other in ("lie-em", "imex", "livens-em"):
+        with pytest.raises(lv.InputError, match="not a black box"):
+            lv.simulate(box, **{**given, "scheme": other})
+
+
+def test_systems_without_joints():
+    """In Hamilton's form, so that steps may follow a tolerance."""
+    free = dict(kinetic=lambda v: v @ v / 2, potential=lambda q: 2 * (q[0] - q[1]) ** 2, parameters=dict(s=[4.0, 3.0]))
+    box = lv.System("x y", **free, black_box=lv.BlackBox(force))
+    start = dict(q0=[1.0, 0.3], v0=[0.0, 0.2], scheme="semi-explicit:0.5,0.5", t_end=1.0)
+    same = lv.Hamiltonian(
+        "x y",
+        kinetic=lambda p: p @ p / 2,
+        potential=free["potential"],
+        forces=lv.Force(lv.BlackBox(force), expensive=True),
+        parameters=free["parameters"],
+    )
+    one, two = (lv.simulate(m, h=0.01, **start) for m in (box, same))
+    assert np.abs(one.q - two.q).max() < 1e-14
+    CALLS[0] = 0
+    run = lv.simulate(box, control=lv.StepControl(tolerance=1e-5), **start)
+    assert CALLS[0] == 1 + run.statistics.steps and np.abs(run.q[-1] - one.q[-1]).max() < 1e-3
+    with pytest.raises(lv.ModelError, match=r"must be a livens\.BlackBox"):
+        lv.System("x y", **free, black_box=force)
+    with pytest.raises(lv.InputError, match="not a black box"):
+        lv.simulate(box, **{**start, "scheme": "livens-em"}, h=0.1)
+
+
 # -- steps that follow a tolerance ------------------------------------------------------------------------------------
 def estimate_after(model, scheme, h, steps=5):
     """The largest error that the last of some equal steps estimates, and the order that it says."""

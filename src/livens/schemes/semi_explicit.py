@@ -140,7 +140,7 @@ class SemiExplicit(MapScheme):
             missing.append("constraints on positions, not on velocities (rolling, gears)")
         if model.controls:
             missing.append("a model without sampled controllers")
-        if self.fictive or self.history:
+        if self.fictive or self.history or (model.box is not None and not self.kept):
             missing.append("steps of equal size, or a model with a constant mass matrix and without constraints")
         return missing
 
@@ -173,7 +173,7 @@ class SemiExplicit(MapScheme):
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         if tells_elements_apart(model):
-            return {"A": at_start(model, self.ahead, values, t, h, k)} if self.kept else {}
+            return at_start(model, self.ahead, values, t, h, k) if self.kept else {}
         phase, found = Phase(phase_of(model), k), dict[str, Any]()
         q, p = ca.DM(values["q"]), ca.DM(values["p"])
         if self.scaling is not None:

@@ -138,7 +138,7 @@ class MapScheme(Scheme):
         if "elements" in model.forms:
             if "phase space" not in model.forms:
                 return ["a system without constraints, with a regular mass matrix and an energy quadratic in v"]
-            model = phase_of(model)
+            model = phase_of(model)  # which has the black box too, if there is one
         missing = super().missing(model)
         if not missing and self.at_rest and ca.depends_on(model.F, model.v):
             return ["forces that do not depend on velocities"]
