@@ -55,7 +55,8 @@ class System(Capabilities, Model):
     With ``frames=True``, bodies with directors are taken as frames: schemes such as `lie-em` and `livens-em` then have
     six unknowns per body (three in the plane) in place of its coordinates and the constraints that keep it rigid.
     `look` is a function of ``q t k`` that returns shapes (see `livens.shapes`): what the system looks like, beside what
-    its elements say of themselves. It changes nothing of the motion.
+    its elements say of themselves. It changes nothing of the motion. `black_box` is a force on all coordinates that is
+    compiled elsewhere, for schemes that never look into expensive forces: see `livens.BlackBox`.
 
     >>> import livens as lv
     >>> oscillator = lv.System(
@@ -73,6 +74,8 @@ class System(Capabilities, Model):
     """
 
     kind = "System"
+    #: An expensive force on all coordinates that is compiled elsewhere.
+    box: BlackBox | None = None
 
     def __init__(
         self,
@@ -97,7 +100,6 @@ class System(Capabilities, Model):
         self.coordinates = names_of("coordinates", coordinates, "q", one="coordinate")
         if black_box is not None and not isinstance(black_box, BlackBox):
             raise ModelError(f"black_box must be a livens.BlackBox, got {black_box!r}")
-        #: An expensive force on all coordinates that is compiled elsewhere.
         self.box = black_box
         self.n = len(self.coordinates)
         if not self.n:
