@@ -57,7 +57,7 @@ class BlackBox:
 
 
 def _address(function: Any) -> int:
-    if isinstance(function, (int, np.integer)) and not isinstance(function, bool) and function > 0:
+    if isinstance(function, (int, np.integer)) and not isinstance(function, bool) and 0 < function < 2**63:
         return int(function)
     if isinstance(getattr(function, "address", None), int):  # a Numba cfunc
         return int(function.address)
