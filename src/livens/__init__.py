@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from livens.models import port_hamiltonian as port_hamiltonian
     from livens.models import shapes as shapes
     from livens.models import symmetry as symmetry
+    from livens.models.black_box import BlackBox as BlackBox
+    from livens.models.constrained_hamiltonian import ConstrainedHamiltonian as ConstrainedHamiltonian
     from livens.models.element import Element as Element
     from livens.models.element import through as through
     from livens.models.first_order import FirstOrder as FirstOrder
@@ -96,6 +98,8 @@ if TYPE_CHECKING:
 
 #: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
 _HOMES = {
+    "BlackBox": "models.black_box",
+    "ConstrainedHamiltonian": "models.constrained_hamiltonian",
     "Element": "models.element",
     "Ensemble": "results.ensemble",
     "Event": "run.events",

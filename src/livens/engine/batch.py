@@ -25,6 +25,7 @@ from livens.engine.step_size import flow
 from livens.engine.steps import Carry
 from livens.engine.watch import Watched, unseen, watch_kernel
 from livens.engine.watch import first_kernel as first_watch_kernel
+from livens.errors import InputError
 
 #: Bytes of states and unknowns per chunk, which stay in the second-level cache with room to spare.
 _CHUNK_BYTES = 400_000
@@ -110,6 +111,8 @@ class Batch:
     def __init__(self, compiled: CompiledStep, order: Order | None, watched: Watched, width: int) -> None:
         self.compiled, self.order, self.watched, self.width = compiled, order, watched, width
         e, codes = compiled.flat, dict[str, Code]()
+        if e.box is not None:
+            raise InputError("many trajectories at once need forces that can be looked into, not a black box")
         if e.size:
             assert order is not None
             codes = {

@@ -184,7 +184,11 @@ class CompiledStep:
             both = self._newton[order] if order is not None else (None, None)
             newton, first = (0 if code is None else code.address for code in both)
             others = {name: self._address(name) for name in kernel_names() if name not in ("newton", "first")}
-            found = self._addresses[order] = Kernels(newton=newton, first=first, **others)
+            boxed = {}
+            if e.box is not None:
+                q, n = e.box.asked, e.box.size
+                boxed = dict(box=e.box.force.address, box_q=q, box_v=q + n, box_t=q + 2 * n, box_force=e.box.found)
+            found = self._addresses[order] = Kernels(newton=newton, first=first, **others, **boxed)
         return found
 
     def may_take(self, order: Order, most: int) -> bool:

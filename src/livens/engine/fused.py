@@ -125,7 +125,7 @@ class FusedStepper:
         if trouble is None:
             self.cost.reference_steps += 1
             w.X[done + PAST], w.iterations[done], w.dx[:], w.scale[:] = x, count, dx, scale
-            w.Z[done + 1] = self._compiled.flat.end_function(x, w.Z[done], w.c).full().ravel()
+            w.Z[done + 1] = self._compiled.flat.ended(x, w.Z[done], w.c)
         return trouble
 
     def _no_size(self, w: Workspace, done: int, status: int) -> Trouble:

@@ -218,7 +218,7 @@ class ReferenceStepper:
             if trouble is not None:
                 return finite(steps_of(w, carry, s, policy, trouble), w, self.equations.layout)
             w.X[s + PAST] = x
-            w.Z[s + 1] = self.equations.end_function(x, w.Z[s], w.c).full().ravel()
+            w.Z[s + 1] = self.equations.ended(x, w.Z[s], w.c)
             if policy.entry >= 0 and w.Z[s + 1, policy.entry] > policy.limit:
                 return finite(steps_of(w, carry, s, policy, reached=True), w, self.equations.layout)
         return finite(steps_of(w, carry, steps, policy), w, self.equations.layout)

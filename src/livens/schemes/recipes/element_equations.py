@@ -207,6 +207,7 @@ class ElementEquations(StepEquations):
             inside=self._inside(old, unknown, h),
             error=self._estimate(old, unknown, h),
             onward=self._onward(unknown),
+            values={**vars(unknown), **scheme.values(old, unknown, h)},
         )
         return _reduced(flat, self.reductions, self.unknowns, scheme) if self.reductions else flat
 
