@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from livens.models import port_hamiltonian as port_hamiltonian
     from livens.models import shapes as shapes
     from livens.models import symmetry as symmetry
+    from livens.models.crowd import Crowd as Crowd
     from livens.models.element import Element as Element
     from livens.models.element import through as through
     from livens.models.first_order import FirstOrder as FirstOrder
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
 
 #: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
 _HOMES = {
+    "Crowd": "models.crowd",
     "Element": "models.element",
     "Ensemble": "results.ensemble",
     "Event": "run.events",

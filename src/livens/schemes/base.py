@@ -17,6 +17,7 @@ FORMS = {
     "phase space": "a model in coordinates and momenta (Hamiltonian, or a System without constraints)",
     "descriptor": "a model in descriptor form (FirstOrder, PortHamiltonian, ...)",
     "nambu": "a Nambu system (Nambu)",
+    "crowd": "many balls in a box (Crowd)",
 }
 
 

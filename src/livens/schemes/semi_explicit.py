@@ -9,9 +9,11 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.crowd import Crowd
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.system import System
 from livens.schemes.base import Scheme
+from livens.schemes.recipes.crowds import CrowdEquations, crowd_start
 from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits, phase_of
 from livens.schemes.recipes.split_forces import Ahead, SplitStep, at_start, from_momenta
 from livens.schemes.scaling import Scaling, StiffnessEstimate, written
@@ -70,7 +72,7 @@ class SemiExplicit(MapScheme):
     conserves = ()
     summary, source = "expensive forces once per step, cheap ones implicit", "S003 paper V (5)"
 
-    forms = ("phase space", "elements")
+    forms = ("phase space", "elements", "crowd")
 
     def __init__(
         self, alpha: float, beta: float, scaling: Scaling | StiffnessEstimate | None = None, kept: bool = True
@@ -109,6 +111,8 @@ class SemiExplicit(MapScheme):
         return 1 + steps * self.evaluations, 0
 
     def missing(self, model: Any) -> list[str]:
+        if isinstance(model, Crowd):
+            return ["steps of equal size"] if self.fictive or not self.kept else []
         if not tells_elements_apart(model):
             return [*super().missing(model), *no_constant_mass(model)][:1]
         missing = [] if model.known_velocities or model.frames else ["a regular mass matrix"]
@@ -131,11 +135,15 @@ class SemiExplicit(MapScheme):
         return SplitStep(model, self.ahead, self.beta, self.kept, dropped)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        if isinstance(model, Crowd):
+            return CrowdEquations(model, self.ahead.alpha, self.ahead.extrapolated)
         if tells_elements_apart(model):
             return self._split(model, dropped).equations()
         return super().equations(model, dropped)
 
     def explicit(self, model: Any) -> bool:
+        if isinstance(model, Crowd):
+            return True
         return not self.equations(model).flatten().size if tells_elements_apart(model) else super().explicit(model)
 
     def add(self, model: Hamiltonian) -> dict[str, int]:
@@ -143,6 +151,8 @@ class SemiExplicit(MapScheme):
         return kept | ({"t": 1, "scale": 1} if self.fictive else {})
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+        if isinstance(model, Crowd):
+            return {"A": crowd_start(model, self.ahead.alpha, values, k, h)}
         if tells_elements_apart(model):
             return {"A": at_start(model, self.ahead, values, t, h, k)} if self.kept else {}
         phase, found = Phase(phase_of(model), k), {}
@@ -160,7 +170,7 @@ class SemiExplicit(MapScheme):
 
     def following(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
         """The expensive forces ahead, in steps of equal size; a scaling knows its step only from the one before."""
-        if self.fictive or not self.kept:
+        if self.fictive or not self.kept or isinstance(model, Crowd):
             return {}
         if tells_elements_apart(model):
             return {"A": from_momenta(model, self.ahead, q, p, t, h, k)}

@@ -15,7 +15,7 @@ from livens.multibody.contacts.geometry.box import BoxSurface
 from livens.multibody.contacts.geometry.capsule import CapsuleSurface
 from livens.multibody.contacts.geometry.cylinder import CylinderSurface
 from livens.multibody.contacts.geometry.half_space import HalfSpaceSurface
-from livens.multibody.contacts.geometry.height_field import Grid, HeightSurface
+from livens.multibody.contacts.geometry.height_field import HeightSurface
 from livens.multibody.contacts.geometry.sphere import SphereSurface
 from livens.multibody.contacts.geometry.surface import Surface
 from livens.multibody.contacts.geometry.torus import TorusSurface
@@ -103,27 +103,23 @@ class HalfSpace(Shape):
 class HeightField(Shape):
     """Ground that goes up and down: all that is below a height over the plane through `at` with this `normal`.
 
-    `height` is a function of two coordinates in that plane (of one, for bodies in the plane), or heights on a grid of
-    points that are `spacing` apart, with the middle of the grid at `at`: a smooth surface goes through them all. The
-    coordinates are those along space's x and y where the normal is z; ``shape.drawn_axes`` has them. Spheres and points
-    lie on it, and must be smaller than its hollows are curved.
+    `height` is a function of two coordinates in that plane (of one, for bodies in the plane), written like those of
+    models: ``lambda x, y: 0.1 * math.sin(x)``. The coordinates are those along space's x and y where the normal is z;
+    ``shape.drawn_axes`` has them. Spheres and points lie on it, and must be smaller than its hollows are curved.
     """
 
     word = "a height field"
 
-    def __init__(self, part: Part, height: Any, at: Any = None, normal: Any = None, spacing: Any = None) -> None:
+    def __init__(self, part: Part, height: Callable[..., Any], at: Any = None, normal: Any = None) -> None:
         if not isinstance(part, Part):
             raise InputError(f"a height field belongs to a body or to the ground, got {part!r}")
         d = part.dimension
         up = direction("the normal of a height field", np.eye(d)[-1] if normal is None else normal, d)
         super().__init__(part, at, _axes(up) if d == 2 or abs(up[0]) > 0.9 else axes_about(up, np.eye(3)[0]))
-        if callable(height):
-            if spacing is not None:
-                raise InputError("a height that is a function has no spacing")
-            self.surface = HeightSurface(height)
-        else:
-            self.surface = HeightSurface(_grid(height, spacing, d))
-        self.height: Callable[..., Any] = self.surface.height
+        if not callable(height):
+            raise InputError(f"the height of a height field must be a function of x and y, got {height!r}")
+        self.surface = HeightSurface(height)
+        self.height = height
 
     @property
     def size(self) -> float:
@@ -380,33 +376,6 @@ class Points(Shape):
 
     def curvatures(self, other: Shape) -> Sequence[float]:
         return (1 / self.radius,) * 2 if self.radius else super().curvatures(other)
-
-
-def _grid(heights: Any, spacing: Any, d: int) -> Grid:
-    """The spline through heights on a grid; beyond its edge it goes on as at the edge, for one cell."""
-    values = array("the heights of a height field", heights)
-    if values.ndim != d - 1 or min(values.shape) < 2:
-        raise InputError(
-            f"the heights of a height field must be a grid of {d - 1} directions with at least two points in each, "
-            f"got {values.shape}"
-        )
-    if spacing is None:
-        raise InputError("heights on a grid need a spacing: how far its points are apart")
-    steps = np.broadcast_to(array("the spacing of a height field", spacing), (d - 1,))
-    if not np.all(steps > 0):
-        raise InputError(f"the spacing of a height field must be greater than 0, got {spacing!r}")
-    for axis, count in enumerate(values.shape):
-        # one more weight on both sides: the second derivative vanishes at the ends, as that of a natural spline
-        A = np.zeros((count + 2, count + 2))
-        for i in range(count):
-            A[i, i : i + 3] = 1 / 6, 4 / 6, 1 / 6
-        A[count, :3], A[count + 1, -3:] = (1, -2, 1), (1, -2, 1)
-        moved = np.moveaxis(values, axis, 0)
-        given = np.concatenate([moved, np.zeros((2, *moved.shape[1:]))])
-        values = np.moveaxis(np.linalg.solve(A, given.reshape(count + 2, -1)).reshape(given.shape), 0, axis)
-    middle = [-step * (count - 3) / 2 - step for step, count in zip(steps, values.shape, strict=True)]
-    rows = np.atleast_2d(values)
-    return Grid(tuple(steps.tolist()), tuple(middle), tuple(tuple(row) for row in rows.tolist()))
 
 
 def shape_of(given: Any) -> Shape:

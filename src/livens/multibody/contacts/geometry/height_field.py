@@ -50,38 +50,3 @@ def _solved(A: Any, b: Any) -> Any:
         return b / A
     size = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
     return ca.vertcat(A[1, 1] * b[0] - A[0, 1] * b[1], A[0, 0] * b[1] - A[1, 0] * b[0]) / size
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A surface through heights on a grid: twice continuously differentiable, by cubic B-splines.
-
-    Beyond the outermost points it goes on for one more cell and then ends at height zero.
-    """
-
-    spacing: tuple[float, ...]
-    first: tuple[float, ...]
-    weights: tuple[tuple[float, ...], ...]
-
-    def __call__(self, *x: Any) -> Any:
-        waves = [
-            [_bell((one - first) / step - i) for i in range(count)]
-            for one, first, step, count in zip(x, self.first, self.spacing, self.counts, strict=True)
-        ]
-        if len(x) == 1:
-            return sum(weight * wave for weight, wave in zip(self.weights[0], waves[0], strict=True))
-        rows = [
-            sum(weight * wave for weight, wave in zip(row, waves[1], strict=True) if weight) for row in self.weights
-        ]
-        return sum(wave * row for wave, row in zip(waves[0], rows, strict=True))
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        last = len(self.weights[0])
-        return (last,) if len(self.spacing) == 1 else (len(self.weights), last)
-
-
-def _bell(s: Any) -> Any:
-    """The cubic B-spline on whole numbers: 2/3 at zero, 1/6 at one, nothing from two on."""
-    size = m.abs(s)
-    return (m.maximum(2 - size, 0.0) ** 3 - 4 * m.maximum(1 - size, 0.0) ** 3) / 6
