@@ -113,6 +113,11 @@ def _look(q: Any, k: Any) -> Any:
     return shapes.sphere(q[:3], k.radius, trace=None)
 
 
+def _first_look(q: Any, k: Any) -> Any:
+    """One of them leaves a path."""
+    return shapes.sphere(q[:3], k.radius)
+
+
 class Crowd(System):
     """Balls that touch one another and the walls of a box.
 
@@ -173,7 +178,7 @@ class Crowd(System):
                 potential=_weight,
                 parameters=dict(mass=float(masses[i]), radius=float(radii[i])),
                 name=f"ball{i + 1}",
-                look=_look,
+                look=_look if i else _first_look,
             )
             for i, own in enumerate(names)
         ]
