@@ -218,9 +218,9 @@ class Crowd(System):
         own = np.array([[k[i] for i in list(where)[self.shared.size :]] for where in self.parameter_indices])
         mass, radii = own.T
         masses = np.repeat(np.column_stack([mass, 0.4 * mass * radii**2]), 3, axis=1).ravel()
-        scalars = {name: float(shared[name]) for name in ("stiffness", "damping", "friction", "smooth")}
-        corners = {name: np.asarray(shared[name], dtype=float) for name in ("lower", "upper", "gravity")}
-        return CrowdNumbers(self.exponent, **scalars, **corners, radii=radii, masses=masses)
+        named: dict[str, Any] = {name: np.asarray(value, dtype=float) for name, value in shared.items()}
+        named |= {name: float(named[name]) for name in ("stiffness", "damping", "friction", "smooth")}
+        return CrowdNumbers(self.exponent, radii=radii, masses=masses, **named)
 
     def stored(self, run: Any, parameters: Mapping[str, Any] | None = None) -> np.ndarray:
         """The elastic energy of all contacts, at every row of a run."""

@@ -14,24 +14,44 @@ from livens.expressions.parameters import Namespace
 from livens.expressions.read import ModelFunction
 from livens.models.element import Element, Through, through
 from livens.multibody.joint import Joint
+from livens.multibody.joint_table import Kind, split
 from livens.multibody.parts import Part
+from livens.multibody.placement import Directors, Placement
 
 
 @functools.cache
-def _energy(constraints: ModelFunction) -> Through:
-    """``sum stiffness_i g_i^2/2``: constraints of joints are at most quadratic, so all momenta are kept."""
+def _gaps(a: Placement, b: Placement, kind: Kind) -> ModelFunction:
+    """The constraints of a kind of joint, all of them seen from the first body.
+
+    Nothing of that changes if both are moved as a whole, so neither springs nor dampers take a momentum.
+    """
+
+    def gaps(q: Any, k: Any) -> Any:
+        qa, qb = split(a, q)
+        apart = b.point(qb, k.Y) - a.point(qa, k.X)
+        if isinstance(a, Directors) and not a.turns:  # a particle has no axes: along those of space
+            return [apart[i - 1] for i in kind.directions]
+        found = [m.dot(a.vector(qa, k.A[:, i - 1]), apart) for i in kind.directions]
+        return found + [m.dot(a.vector(qa, k.A[:, i - 1]), b.vector(qb, k.B[:, j - 1])) for i, j in kind.pairs]
+
+    return gaps
+
+
+@functools.cache
+def _energy(gaps: ModelFunction) -> Through:
+    """``sum stiffness_i g_i^2/2``, through invariants that are at most quadratic."""
 
     def energy(w: Any, k: Any) -> Any:
         return sum(0.5 * stiffness * x**2 for stiffness, x in zip(k.stiffness, w, strict=True))
 
-    return through(lambda q, k: list(constraints(q, k)), energy)
+    return through(gaps, energy)
 
 
 @functools.cache
-def _loss(constraints: ModelFunction) -> ModelFunction:
+def _loss(gaps: ModelFunction) -> ModelFunction:
     def dissipation(q: Any, v: Any, k: Any) -> Any:
-        gaps = m.expression(m.array(list(constraints(q, k))))
-        rates = m.symbols(ca.densify(ca.jtimes(gaps, m.expression(q), m.expression(v))))
+        now = m.expression(m.array(list(gaps(q, k))))
+        rates = m.symbols(ca.densify(ca.jtimes(now, m.expression(q), m.expression(v))))
         return sum(0.5 * damping * x**2 for damping, x in zip(k.damping, rates, strict=True))
 
     return dissipation
@@ -54,30 +74,23 @@ def held(joint: Joint, frequency: float, ratio: float, beta: float) -> Hold:
 
     The element has its own `beta`: schemes that tell forces apart take it that part of the way through a step.
     """
-    constraints: Any = joint.element.functions["constraints"]
-    given = joint.element.parameters.values
-    masses = effective_masses(joint, constraints, given)
+    gaps = _gaps(joint.a, joint.b, joint.kind)
+    masses = effective_masses(joint, gaps)
     rate = 2 * np.pi * frequency
+    functions: dict[str, Any] = dict(potential=_energy(gaps), look=joint.element.look, beta=beta)
+    if ratio:
+        functions["dissipation"] = _loss(gaps)
     numbers = dict(stiffness=masses * rate**2, damping=2 * ratio * masses * rate)
-    element = Element(
-        joint.coordinates,
-        potential=_energy(constraints),
-        dissipation=_loss(constraints) if ratio else None,
-        parameters={**given, **numbers},
-        name=joint.name,
-        look=joint.element.look,
-        beta=beta,
-    )
-    return Hold(joint, element)
+    return Hold(joint, joint.acting(joint.name, numbers, **functions))
 
 
-def effective_masses(joint: Joint, constraints: ModelFunction, given: Any) -> np.ndarray:
+def effective_masses(joint: Joint, gaps: ModelFunction) -> np.ndarray:
     """What each constraint has to move, all others left alone: ``1/(G M^-1 G^T)`` in the drawing."""
     parts = [part for part in (joint.first, joint.second) if part.element is not None]
     start = np.concatenate([_drawn(part) for part in parts])
     q = ca.SX.sym("q", start.size)
-    gaps = m.expression(m.array(list(constraints(m.symbols(q), Namespace(dict(given))))))
-    slopes = np.array(ca.DM(ca.Function("G", [q], [ca.densify(ca.jacobian(gaps, q))])(start)))
+    now = m.expression(m.array(list(gaps(m.symbols(q), Namespace(dict(joint.parameters))))))
+    slopes = np.array(ca.DM(ca.Function("G", [q], [ca.densify(ca.jacobian(now, q))])(start)))
     total, first = np.zeros(slopes.shape[0]), 0
     for part in parts:
         own = slopes[:, first : first + len(part.coordinates)]
@@ -85,7 +98,7 @@ def effective_masses(joint: Joint, constraints: ModelFunction, given: Any) -> np
         moved, inverse = _moves(part)
         turned = own @ moved
         total += np.einsum("ij,jk,ik->i", turned, inverse, turned)
-    return 1 / total
+    return np.asarray(1 / total)
 
 
 def _drawn(part: Part) -> np.ndarray:
