@@ -16,6 +16,8 @@ from livens.schemes.base import Scheme
 from livens.schemes.recipes.crowds import CrowdEquations, crowd_start
 from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits, phase_of
 from livens.schemes.recipes.split_forces import Ahead, SplitStep, at_start, from_momenta
+from livens.schemes.recipes.split_scales import first_scale, scale_of
+from livens.schemes.recipes.twists import twists
 from livens.schemes.scaling import Scaling, StiffnessEstimate, written
 from livens.schemes.step import StepEquations
 from livens.schemes.stormer_verlet import SEPARABLE
@@ -122,8 +124,8 @@ class SemiExplicit(MapScheme):
             missing.append("constraints on positions, not on velocities (rolling, gears)")
         if model.controls:
             missing.append("a model without sampled controllers")
-        if self.fictive:
-            missing.append("steps of equal size, or a model with a constant mass matrix and without constraints")
+        if self.fictive and not all(twists(model).simple):
+            missing.append("steps of equal size, or masses that do not depend on the configuration")
         return missing
 
     @property
@@ -132,7 +134,8 @@ class SemiExplicit(MapScheme):
         return Ahead(self.alpha)
 
     def _split(self, model: System, dropped: Collection[int] = ()) -> SplitStep:
-        return SplitStep(model, self.ahead, self.beta, self.kept, dropped)
+        scale = None if self.scaling is None else scale_of(model, self.scaling, self.alpha)
+        return SplitStep(model, self.ahead, self.beta, self.kept, dropped, scale)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         if isinstance(model, Crowd):
@@ -154,7 +157,12 @@ class SemiExplicit(MapScheme):
         if isinstance(model, Crowd):
             return {"A": crowd_start(model, self.ahead.alpha, values, k, h)}
         if tells_elements_apart(model):
-            return {"A": at_start(model, self.ahead, values, t, h, k)} if self.kept else {}
+            more: dict[str, Any] = {}
+            if self.scaling is not None:
+                scale = scale_of(model, self.scaling, self.alpha)
+                more = {"t": t, "scale": first_scale(model, scale, self.scaling, values, t, h, k)}
+                h *= more["scale"]
+            return more | ({"A": at_start(model, self.ahead, values, t, h, k)} if self.kept else {})
         phase, found = Phase(phase_of(model), k), {}
         q, p = ca.DM(values["q"]), ca.DM(values["p"])
         if self.scaling is not None:

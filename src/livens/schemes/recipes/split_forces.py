@@ -147,13 +147,25 @@ class Ahead:
         return ca.vertcat(push, found.flat[forces.twists.size :])
 
 
+#: Of coordinates, velocities, time, the size of the last step and parameters.
+Scale = Callable[[Any, Any, Any, Any, Any], Any]
+
+
 class SplitStep:
     """One step as paper V (5) has it, for a system as a whole."""
 
     def __init__(
-        self, system: System, ahead: Ahead, beta: float, kept: bool = True, dropped: Collection[int] = ()
+        self,
+        system: System,
+        ahead: Ahead,
+        beta: float,
+        kept: bool = True,
+        dropped: Collection[int] = (),
+        scale: Scale | None = None,
     ) -> None:
         self.system, self.ahead, self.beta, self.kept = system, ahead, beta, kept
+        #: How long the next step is for one unit of fictive time, if steps are not of equal size.
+        self.scale = scale
         self.forces, self.twists = split_forces(system), twists(system)
         self.held = tuple(i for i in self.forces.constraints if i not in dropped)
         self.unknown = self.forces.felt(beta, self.held)
@@ -165,11 +177,16 @@ class SplitStep:
 
     def equations(self) -> FlatEquations:
         layout = self.system.layout.with_(**({"A": memory_size(self.system)} if self.kept else {}))
+        if self.scale is not None:
+            layout = layout.with_(t=1, scale=1)
         unknowns = Layout(mean_velocity=len(self.unknown), lam=len(self.held))
         return solved_in_closed_form(layout, unknowns, self.system.parameter_count, self.write)
 
     def write(self, old: Any, x: Any, h: Any, t: Any, k: Any) -> Written:
         f, tw, size = self.forces, self.twists, self.twists.size
+        unit = h
+        if self.scale is not None:
+            h, t = unit * old.scale, old.t
         u0 = tw.twist(old.q, old.v)
         A = old.A if self.kept else self.start(old.q, old.v, t, h, k)
         push = A[:size]
@@ -195,8 +212,12 @@ class SplitStep:
         multipliers = ca.SX.zeros(self.system.m)
         multipliers[list(self.held)] = x.lam
         new["multipliers"] = multipliers
+        following = h
+        if self.scale is not None:
+            new |= dict(t=t + h, scale=self.scale(q, u1, t + h, h, k))
+            following = unit * new["scale"]
         if self.kept:
-            new["A"] = self.ahead(f, q, u1, u1 - u0, t + h, h, k)
+            new["A"] = self.ahead(f, q, u1, u1 - u0, t + h, following, k)
         guess = {"mean_velocity": u0[own], "lam": old.multipliers[list(self.held)]}
         return new, [*rows, closed], guess
 
