@@ -159,8 +159,8 @@ class SemiExplicit(MapScheme):
         if tells_elements_apart(model):
             more: dict[str, Any] = {}
             if self.scaling is not None:
-                scale = scale_of(model, self.scaling, self.alpha)
-                more = {"t": t, "scale": first_scale(model, scale, self.scaling, values, t, h, k)}
+                of_state = scale_of(model, self.scaling, self.alpha)
+                more = {"t": t, "scale": first_scale(model, of_state, self.scaling, values, t, h, k)}
                 h *= more["scale"]
             return more | ({"A": at_start(model, self.ahead, values, t, h, k)} if self.kept else {})
         phase, found = Phase(phase_of(model), k), {}

@@ -109,7 +109,7 @@ def _force_claims(exact: Curves) -> list[Claim]:
 #: In the order of the source, with what bends, and how far the inner race of the last three is from being round.
 _OVAL = ("oval", 2e-6)
 #: Curves of the cage's speed look the same where they differ by less than this part of their range.
-_ALIKE, _TOLERANCES = 1e-2, (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5)
+_ALIKE, _TOLERANCES = 1e-2, (1e-2, 3e-3, 1e-3, 1e-4)
 _CASES: dict[str, tuple[str, Options]] = {
     "1a: radial, rigid": ("radial", ()),
     "1b: inner ring and cage": ("elastic", (("inner_modes", 12), ("cage_modes", 4))),
@@ -136,9 +136,9 @@ def costs() -> tuple[Figure, list[Claim]]:
     ratios, errors = {}, {}
     for i, (words, (case, options)) in enumerate(_CASES.items()):
         exact, ours, speed = cvode(case, 1e-6, options), semi_explicit(case, 1e-6, options=options), shown_by(case)[-1]
-        # tuned as in the source: the loosest tolerance with which the curve looks the same
-        tried = (cvode(case, tolerance, options) for tolerance in _TOLERANCES)
-        theirs = next(code for code in tried if code.error(exact, speed) < _ALIKE)
+        # tuned as in the source: the cheapest run in which the curve looks the same
+        tried = [cvode(case, tolerance, options) for tolerance in _TOLERANCES]
+        theirs = min((code for code in tried if code.error(exact, speed) < _ALIKE), key=lambda code: code.counted)
         ratios[words] = theirs.counted / ours.counted
         errors[words] = ours.error(exact, speed)
         axes.barh(i - 0.2, theirs.counted, 0.35, color=PALETTE[0], label="CVODE" if not i else None)
