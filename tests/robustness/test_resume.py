@@ -13,6 +13,7 @@ from livens.cli import app
 from livens.engine import fused
 from livens.results import recorder
 from livens.results.hdf5_writer import RunFile
+from livens.run import beginning
 from livens.run import run as run_module
 
 CROSSING = lv.Event(lambda q: q[0] - 0.1, name="crossing", direction=-1, terminal=True)
@@ -59,7 +60,7 @@ def moments(monkeypatch, tmp_path):
     monkeypatch.setattr(RunFile, "commit", commit_and_keep)
     monkeypatch.setattr(recorder, "SECONDS", 0.0)
     monkeypatch.setattr(recorder, "SHARE", np.inf)
-    monkeypatch.setattr(run_module, "_CHUNK_STEPS", 29)
+    monkeypatch.setattr(beginning, "_CHUNK_STEPS", 29)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # the machine does not fail here
     return kept
 
@@ -154,7 +155,7 @@ def test_an_event_in_the_last_steps_of_a_controlled_run(tmp_path, every, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "march_of", impatient)
-        patch.setattr(run_module, "_CHUNK_STEPS", 4)
+        patch.setattr(beginning, "_CHUNK_STEPS", 4)
         stopped = controlled(t_end=20.0, events=[CROSSING], every=every, out=path)
     stops = stopped.t[-1]
     whole = again(controlled, path, t_end=20.0, events=())

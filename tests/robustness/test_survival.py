@@ -274,7 +274,7 @@ def test_power_failure(whole, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(recorder, "SECONDS", 0.0)
         patch.setattr(recorder, "SHARE", np.inf)
-        patch.setattr("livens.run.run._CHUNK_STEPS", 40)
+        patch.setattr("livens.run.beginning._CHUNK_STEPS", 40)
         patch.setattr(atomic, "os", disk)
         lv.simulate(lv.problems.load(name, **CASES[name]), out=tmp_path / "run.h5")
     syncs = [i for i, change in enumerate(disk.changes) if change[0] == "sync"]
@@ -327,7 +327,7 @@ def test_a_run_under_way(workshop, whole, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(recorder, "SECONDS", 0.0)
         patch.setattr(recorder, "SHARE", np.inf)
-        patch.setattr("livens.run.run._CHUNK_STEPS", 100)
+        patch.setattr("livens.run.beginning._CHUNK_STEPS", 100)
         patch.setattr(recorder.Recorder, "save_now_and_then", look)
         lv.simulate(lv.problems.load("double-four-bar", **CASES["double-four-bar"]), out=path)
     assert seen == [1, 101, 201, 301, 401]

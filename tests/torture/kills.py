@@ -24,7 +24,7 @@ import numpy as np
 
 import livens as lv
 from livens.results import recorder
-from livens.run import run as run_module
+from livens.run import beginning
 from torture.findings import Findings
 
 EVENTS = (lv.Event(lambda q: q[0] + 0.3, name="turning"), lv.Event(lambda q: q[0] - 0.1, name="crossing", direction=-1))
@@ -83,7 +83,7 @@ def go(pace: Any, path: Path, chunk: int, every: int, compress: bool, events: bo
     if not sync:  # the machine does not fail here, and waiting for its disk takes most of the time
         os.fsync = lambda descriptor: None  # type: ignore[assignment]
     recorder.SECONDS, recorder.SHARE, recorder.BYTES = 0.0, math.inf, 1
-    run_module._CHUNK_STEPS = chunk
+    beginning._CHUNK_STEPS = chunk
     watched = EVENTS if events else ()
     if path.exists():
         return lv.resume(path, system=PACES[pace][1](), events=watched)

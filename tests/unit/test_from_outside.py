@@ -1,7 +1,7 @@
 """Everything that can be added to livens is added here, in one file outside of it, and works like what is inside.
 
-A scheme, a family of schemes, a discrete gradient, a joint, a ready problem, observables, and a kind of model: used by
-name, listed, run, saved, and resumed bit for bit. Nothing in the package is edited or told.
+A scheme, a family of schemes, a discrete gradient, a joint, a shape that touches, a ready problem, observables, and a
+kind of model: used by name, listed, run, saved, and resumed bit for bit. Nothing in the package is edited or told.
 """
 
 import functools
@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens import bodies
+from livens import bodies, contacts
+from livens import math as m
 from livens.analysis.report import print_report
 from livens.expressions.names import names_of
 from livens.expressions.parameters import Namespace, Parameters
@@ -221,6 +222,50 @@ def test_a_joint(tmp_path):
     tilted = {"slider of bar.normal": [-np.sin(0.3), np.cos(0.3)]}
     changed = lv.simulate(system, t_end=1.0, parameters=tilted, **(start | started(0.3)))
     built = lv.simulate(sliding_bar(0.3), t_end=1.0, **(start | started(0.3)))
+    assert np.array_equal(changed.q, built.q)
+
+
+# -- a shape that touches ---------------------------------------------------------------------------------------------
+class FunnelSurface(contacts.Axial):
+    """The inside of a cone that opens upwards, with walls that rise by the angle `slope`."""
+
+    def distance(self, w, k):
+        height, away = w[0], m.sqrt(m.maximum(w[1] - w[0] ** 2, 0.0) + 1e-60)
+        return height * m.cos(k.slope) - away * m.sin(k.slope)
+
+
+class Funnel(contacts.Shape):
+    word, surface = "a funnel", FunnelSurface()
+    size = reach = np.inf
+
+    def __init__(self, part, slope, at=None):
+        super().__init__(part, at, slope=slope)
+
+
+def in_a_funnel(slope, omega=3.0, stiffness=1e4, mass=0.5, radius=0.05):
+    """A ball that goes round at one height: gravity and the push of the wall, m g / cos(slope), make its circle."""
+    around, depth = 9.81 * np.tan(slope) / omega**2, mass * 9.81 / np.cos(slope) / stiffness
+    height = (radius - depth + around * np.sin(slope)) / np.cos(slope)
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    ball = mb.sphere("ball", at=[around, 0, height], radius=radius, mass=mass)
+    mb.contact(ball, Funnel(mb.ground, slope), stiffness=stiffness, name="wall")
+    mb.start(ball, velocity=[0, omega * around, 0])
+    return mb, around, height
+
+
+def test_a_shape_that_touches():
+    mb, around, height = in_a_funnel(0.5)
+    run = mb.simulate(t_end=2.0, h=1e-3)
+    exact = np.stack([around * np.cos(3 * run.t), around * np.sin(3 * run.t), 0 * run.t + height], axis=1)
+    assert np.abs(run["ball.position"] - exact).max() < 1e-4 * around
+    assert run["wall.normal"] == pytest.approx(0.5 * 9.81 / np.cos(0.5), rel=1e-5)
+    assert run.summary.max_energy_drift < 1e-13 and "wall.slope" in mb.system.parameters
+    turning = run.observe("angular_momentum")[:, -1]
+    assert np.abs(turning - turning[0]).max() < 1e-13
+    steep, _, _ = in_a_funnel(0.7)
+    q0, v0 = steep.started
+    changed = lv.simulate(mb.system, q0, v0, scheme="lie-em", h=1e-3, t_end=0.1, parameters={"wall.slope": 0.7})
+    built = steep.simulate(t_end=0.1, h=1e-3)
     assert np.array_equal(changed.q, built.q)
 
 

@@ -26,8 +26,8 @@ _DIRECTORS = ("d1", "d2", "d3")
 
 
 @dataclass(frozen=True)
-class JointForce:
-    """The force of a joint on the body named, over time, and the point where it acts; rows of three numbers each."""
+class PointForce:
+    """A force on the body named, over time, and the point where it acts; rows of three numbers each."""
 
     name: str
     body: str
@@ -35,7 +35,7 @@ class JointForce:
     force: np.ndarray
 
 
-def joint_forces(result: Result, scene: Scene | None = None, pose: Pose | None = None) -> list[JointForce]:
+def joint_forces(result: Result, scene: Scene | None = None, pose: Pose | None = None) -> list[PointForce]:
     """All forces by which constraints act on points and bodies.
 
     An element with constraints acts on coordinates ``x y`` (and ``z``) with ``-G(q).T lam``. Between two bodies that is
@@ -55,10 +55,10 @@ def joint_forces(result: Result, scene: Scene | None = None, pose: Pose | None =
     scene = result.scene if scene is None else scene
     pose = scene.at(result.q, result.t) if pose is None else pose
     places = {shape.name: shape for shape in reversed(scene.shapes) if shape.kind in _MARKS}
-    lam = at_nodes(result, np.asarray(result.multipliers).T)
+    lam = at_nodes(result)
     every, t = result.parameter_vector, np.ascontiguousarray(result.t, dtype=float)
     kinds: dict[int, _Kind] = {}  # elements of a type share their model
-    found: list[JointForce] = []
+    found: list[PointForce] = []
     parts = zip(
         system.elements, system.models, system.indices, system.multiplier_slices, system.parameter_indices, strict=True
     )
@@ -79,7 +79,7 @@ def joint_forces(result: Result, scene: Scene | None = None, pose: Pose | None =
             shape = places.get(element.name) if element.name not in ("", body) else None
             at = pose.points(shape)[:, 0] if shape is not None else _place(q, local, body, axes, G)
             name = element.name or (body and f"force on {body}") or "force of the constraints"
-            found.append(JointForce(name, body, _in_space(at), _in_space(force[:, axes])))
+            found.append(PointForce(name, body, in_space(at), in_space(force[:, axes])))
     return found
 
 
@@ -132,11 +132,11 @@ def _place(q: np.ndarray, names: Sequence[str], body: str, axes: Sequence[int], 
     return at
 
 
-def _in_space(vectors: np.ndarray) -> np.ndarray:
+def in_space(vectors: np.ndarray) -> np.ndarray:
     return np.pad(vectors, ((0, 0), (0, 3 - vectors.shape[1])))
 
 
-def sizes(forces: Sequence[JointForce]) -> Mapping[str, np.ndarray]:
+def sizes(forces: Sequence[PointForce]) -> Mapping[str, np.ndarray]:
     """How large the forces are over time, by name; of joints with one name, by name and body."""
     names = [each.name for each in forces]
     return {

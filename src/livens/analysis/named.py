@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,10 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.multibody.assembly import Motion
 from livens.results.result import Result
+
+#: Rows whose matrices are in memory at once.
+_BLOCK = 512
+_AT_NODES: weakref.WeakKeyDictionary[Result, np.ndarray] = weakref.WeakKeyDictionary()
 
 
 class Series(np.ndarray):
@@ -41,7 +46,7 @@ def _named(result: Result, name: str) -> Any:
         if found:
             return {each: _named(result, each) for each in found}
     if name in shown:
-        values = _said(result, shown[name]) if shown[name].command is not None else _values(result, shown[name])
+        values = _said(result, shown[name]) if shown[name].command is not None else evaluated(result, shown[name])
         return _series(values, shown[name].unit)
     observables = result.system.view.names
     if name in observables:
@@ -70,7 +75,8 @@ def _said(result: Result, quantity: Quantity) -> np.ndarray:
     return np.asarray(said.reshape(times.size, -1)[np.maximum(at, 0), quantity.command])
 
 
-def _values(result: Result, quantity: Quantity) -> np.ndarray:
+def evaluated(result: Result, quantity: Quantity) -> np.ndarray:
+    """The values of a quantity in all rows of a run."""
     system = result.system
     sizes = (system.n, system.n, system.m, 1, system.parameter_count)
     symbols = [ca.SX.sym(name, size) for name, size in zip("qvltk", sizes, strict=True)]
@@ -83,7 +89,7 @@ def _values(result: Result, quantity: Quantity) -> np.ndarray:
     ]
     lam = np.zeros((0, rows))
     if used[2]:
-        lam = at_nodes(result, result.multipliers.T) if quantity.force else result.multipliers.T
+        lam = at_nodes(result) if quantity.force else result.multipliers.T
     k = np.empty((len(used[4]), rows))
     for first, values in result.parameter_pieces:
         k[:, first:] = values[used[4], None]
@@ -105,16 +111,24 @@ def _entries(expression: Any, letters: str, sizes: Sequence[int]) -> list[list[i
     return [sorted(found[letter]) if size else [] for letter, size in zip(letters, sizes, strict=True)]
 
 
-def at_nodes(result: Result, lam: np.ndarray) -> np.ndarray:
-    """Multipliers belong to the middle of their step: the mean of both steps around a row, where both are stored.
+def at_nodes(result: Result) -> np.ndarray:
+    """The multipliers at the times of the rows, one column for each; computed once, as all forces are made of them.
+
+    Multipliers belong to the middle of their step: the mean of both steps around a row, where both are stored.
 
     Single ones alternate about that in energy-momentum schemes. The first row is that of the consistent start, and the
     last one, after which no step follows, is computed in the same way from positions and velocities there. Steps on
     both sides of an event, where loads may jump, are not averaged. If some constraints were left out because they
     follow from others, the forces are distributed over all of them with the least norm.
     """
+    if result not in _AT_NODES:
+        _AT_NODES[result] = _spread(result, _means(result, np.asarray(result.multipliers).T))
+    return _AT_NODES[result]
+
+
+def _means(result: Result, lam: np.ndarray) -> np.ndarray:
     if result.facts.every != 1 or lam.shape[1] < 3:
-        return _spread(result, lam)
+        return lam
     found = lam.copy()
     found[:, 1:-1] = (lam[:, 1:-1] + lam[:, 2:]) / 2
     times = np.asarray(result.t)
@@ -125,7 +139,7 @@ def at_nodes(result: Result, lam: np.ndarray) -> np.ndarray:
     last = None if len(sampled) else _consistent(result)
     if last is not None:
         found[:, -1] = last
-    return _spread(result, found)
+    return found
 
 
 def _known_system(result: Result) -> System | None:
@@ -162,9 +176,13 @@ def _spread(result: Result, lam: np.ndarray) -> np.ndarray:
     between = list(motion.constraints)
     slopes = ca.Function("G", [d.q, d.t, d.k], [ca.densify(d.G[between, :])])
     found, k = lam.copy(), result.parameter_vector
-    for row, (q, t) in enumerate(zip(result.q, np.asarray(result.t), strict=True)):
-        rows = np.array(slopes(q, t, k)) @ motion.map(q)
-        found[between, row] = np.linalg.pinv(rows.T, rcond=1e-9) @ (rows.T @ lam[between, row])
+    for first in range(0, len(result.t), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        q, t = np.asarray(result.q)[rows], np.asarray(result.t)[rows]
+        G = np.array(slopes(q.T, t[None, :], k)).reshape(len(between), len(t), system.n).transpose(1, 0, 2)
+        turned = np.swapaxes(G @ motion.map(q), 1, 2)  # constraint forces of unit multipliers on the bodies
+        acting = turned @ lam[between, rows].T[..., None]
+        found[between, rows] = (np.linalg.pinv(turned, rcond=1e-9) @ acting)[..., 0].T
     return found
 
 

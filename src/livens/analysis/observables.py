@@ -159,7 +159,7 @@ def walk(
 def _in_pieces(
     column: _Column, block: dict[str, np.ndarray], pieces: list[tuple[int, np.ndarray]], passed: int
 ) -> np.ndarray:
-    """A column at the rows of a block, of which so many have passed, with the parameters that each row has."""
+    """A column at the rows of a block that begins at row `passed`, with the parameters that each row has."""
     if len(pieces) == 1:
         return column(block, pieces[0][1])
     rows = len(block["t"])

@@ -32,7 +32,7 @@ STEPWISE, TOO_SHORT, NO_STEPS, NOT_FINITE = (
     "not finite",
 )
 
-#: So many roundings of everything that enters a quantity count as round-off; over many steps they add up at random.
+#: This many roundings of all that enters a quantity count as round-off; over many steps they add up at random.
 _ROUNDINGS = 100
 #: Without the model the roundings are not known: relative deviations up to this are taken for them.
 _TAKEN_FOR_ROUND_OFF = 1e-11

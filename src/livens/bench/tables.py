@@ -8,16 +8,18 @@ from rich.table import Table
 
 from livens.bench.report import Line, Report
 
-#: Wide enough for every row: lines that go to a file must not be folded at the width of no terminal.
-_WIDTH = 140
+#: Lines of text are folded here; tables are as wide as they need to be, so that no number is cut off.
+_WIDTH, _WIDEST = 140, 1000
 
 
 def show(report: Report, console: Console | None = None) -> None:
     """Print all tables, and a word on what was skipped."""
-    console = console or Console(width=_WIDTH, highlight=False)
-    for table in (comparison(report), motion(report), scaling(report), work(report)):
-        if table.row_count:
-            console.print(table)
+    tables = [t for t in (comparison(report), motion(report), scaling(report), work(report)) if t.row_count]
+    if console is None:
+        wide = Console(width=_WIDEST, highlight=False)
+        console = Console(width=max([_WIDTH, *(wide.measure(t).maximum for t in tables)]), highlight=False)
+    for table in tables:
+        console.print(table)
     for peer, reason in report.skipped.items():
         console.print(f"{peer}: {reason}, skipped")
     missed = [

@@ -47,7 +47,7 @@ class Schedule:
 
     @property
     def rows(self) -> int:
-        """Every so many states, and the last one in any case."""
+        """The states whose number `every` divides, and the last one in any case."""
         regular = self.steps // self.every + 1
         return regular + bool(self.rest > 0.0 or self.steps % self.every)
 

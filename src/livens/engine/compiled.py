@@ -51,7 +51,10 @@ T = TypeVar("T")
 
 #: At most this many compiled steps are kept for models that are built again.
 _KEPT = 32
-#: So many choices of a first pivot order are remembered per step.
+#: A step of more instructions than this has no function for its first correction and everything behind it: compiling
+#: it would take as long as all the rest, and what it saves is a tenth of the time of such a step at most.
+_LONG = 8000
+#: At most this many choices of a first pivot order are remembered per step.
 _CHOICES = 64
 
 
@@ -67,7 +70,7 @@ class CompiledStep:
         self.equations = scheme.equations(model, dropped)
         self.layout: Layout = self.equations.layout
         self._code: dict[str, Code] = {}
-        self._newton: dict[Order, tuple[Code, Code]] = {}
+        self._newton: dict[Order, tuple[Code, Code | None]] = {}
         self._addresses: dict[Order | None, Kernels] = {}
         self._first: collections.OrderedDict[Hashable, Order] = collections.OrderedDict()
         self.spare: list[Workspace] = []
@@ -186,8 +189,10 @@ class CompiledStep:
                 if e.carried is not None:
                     self._code["carry"] = carry_kernel(e)
             if order is not None and order not in self._newton:
-                self._newton[order] = newton_kernel(e, order), first_kernel(e, order)
-            newton, first = (code.address for code in self._newton[order]) if order is not None else (0, 0)
+                long = e.newton_function.n_instructions() > _LONG
+                self._newton[order] = newton_kernel(e, order), None if long else first_kernel(e, order)
+            both = self._newton[order] if order is not None else (None, None)
+            newton, first = (0 if code is None else code.address for code in both)
             others = {name: self._address(name) for name in kernel_names() if name not in ("newton", "first")}
             found = self._addresses[order] = Kernels(newton=newton, first=first, **others)
         return found

@@ -87,7 +87,7 @@ def fold(
 
 
 @lowered
-def _fold_states(
+def take_states(
     kernel: int,
     rows: int,
     columns: int,
@@ -105,6 +105,7 @@ def _fold_states(
     momenta: int,
     trusted: Doubles,
 ) -> None:
+    """Take the rows that a kernel finds for states Z at times t into account, see `fold_states`."""
     for s in range(rows):
         c[1] = t[s]
         z = Z + s * columns
@@ -137,14 +138,14 @@ def fold_states(
     """
     (rows, columns), width = Z.shape, first.size
     row, momenta = np.empty(width), sizes.size
-    _fold_states(
+    take_states(
         kernel, rows, columns, t, Z, c, supplied, begins, width, row, first, last, largest, sizes, momenta, trusted
     )
 
 
 def prepare() -> None:
     """See to it that there is code, which is compiled once per machine."""
-    cast(Any, _fold_states).compile()
+    cast(Any, take_states).compile()
 
 
-together(_fold_states, _fold_rows)
+together(take_states, _fold_rows)

@@ -23,6 +23,8 @@ _WRITERS = ("emit", "order", "kernels", "factors", "correction", "predictor", "w
 _OFTEN, _SELDOM = 2, 0
 #: Unknowns smaller than this part of the largest of their kind need not be known to their own last digit.
 _OWN_DIGITS = 1e-4
+#: Equations are solved at least to this part of the largest round-off bound of their kind.
+_OWN_BOUND = 1e-10
 
 
 def simple_kernel(function: ca.Function, name: str, pointer: int = _OUT, effort: int = _OFTEN, width: int = 1) -> Code:
@@ -99,6 +101,10 @@ def floor_function(equations: FlatEquations, noise: ca.Function | None = None) -
     largest = [ca.repmat(_OWN_DIGITS * ca.norm_inf(x[list(kind)]), len(kind)) for kind in kinds if len(kind)]
     errors = ca.fabs(x) + 4 * ca.fabs(dx) + ca.vertcat(*largest)
     bound = UNIT * (equations.roundoff if noise is None else noise)(*equations.arguments, errors)
+    # the same for equations: those of a part that rests where all numbers are zero are not held to less than this part
+    # of what rounding does to others of their kind
+    most = [ca.repmat(_OWN_BOUND * ca.norm_inf(bound[list(kind)]), len(kind)) for kind in kinds if len(kind)]
+    bound = ca.fmax(bound, ca.vertcat(*most))
     # the smallest numbers keep the quotient finite where an entry is identically zero
     return ca.Function("floor", [*equations.arguments, dx], [1 / (bound + 1e-290)])
 
@@ -116,7 +122,10 @@ def newton_kernel(equations: FlatEquations, order: Order) -> Code:
 
 def _newton_text(equations: FlatEquations, order: Order) -> str:
     emitter = Emitter("newton", 5)
-    residual, jacobian, *turn = emitter.graph(equations.newton_function, _inputs(emitter, equations.newton_function))
+    inputs = _inputs(emitter, equations.newton_function)
+    # the step and the parameters stay as they are: what is divided by them is multiplied by their reciprocals
+    emitter.steady.update(inputs[_C][i] for i in range(len(inputs[_C])) if i != 1)
+    residual, jacobian, *turn = emitter.graph(equations.newton_function, inputs)
     for i, value in enumerate(residual):
         emitter.store(value, _R, i)
     factors = Factors(emitter, equations, order, jacobian, residual, turn=turn)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livens.engine.lowering.function import lowered, together
-from livens.engine.lowering.kinds import Doubles, Integers
+from livens.engine.lowering.kinds import Doubles
 from livens.engine.lowering.words import call
 from livens.engine.newton import (
     CORRECTIONS,
@@ -19,6 +19,7 @@ from livens.engine.newton import (
     TAKEN,
     Kernels,
     Workspace,
+    scaled,
     solve_step,
 )
 from livens.engine.step_size import Control, controlled_step
@@ -65,14 +66,14 @@ def advance(
             kernels, control, sizes, w, policy.t_end, policy.to_the_end, policy.entry, policy.limit, done, steps, slow
         )
     else:
-        status = _advance(
+        status = advance_equally(
             kernels, w, policy.h, policy.origin, policy.first, policy.entry, policy.limit, done, steps, slow
         )
     return status, int(w.told[TAKEN])
 
 
 @lowered
-def _advance(
+def advance_equally(
     kernels: Kernels,
     w: Workspace,
     h: float,
@@ -84,7 +85,7 @@ def _advance(
     steps: int,
     slow: int,
 ) -> int:
-    """Equal steps."""
+    """Take equal steps; how it ended."""
     n, nz, c, r, dx, scale, work = w.unknowns, w.entries, w.c, w.r, w.dx, w.scale, w.work
     # as in `livens.engine.places`
     trusted, verdict = 2 * n + 4, n + 2
@@ -100,8 +101,17 @@ def _advance(
                 call(kernels.guess, x, z, c, r, x)
             if number % REFRESH == 0:
                 call(kernels.floor, x, z, c, dx, scale)
-            call(kernels.first, x, z, c, work, new)
-            ended = work[verdict] <= 1.0
+            if kernels.first:
+                call(kernels.first, x, z, c, work, new)
+                ended = work[verdict] <= 1.0
+            else:  # a long step has no function of its own for all that
+                call(kernels.newton, x, z, c, r, dx)
+                for i in range(n):
+                    x[i] -= dx[i]
+                call(kernels.residual, x, z, c, r, dx)
+                ended = scaled(r, scale, n) <= 1.0
+                if ended:
+                    call(kernels.end, x, z, c, r, new)
             w.iterations[s] = 1
             if not ended:
                 status = solve_step(kernels, w, x, z, slow, True)
@@ -142,7 +152,7 @@ def _advance_controlled(
     steps: int,
     slow: int,
 ) -> int:
-    """Steps of controlled size."""
+    """Take steps of controlled size; how it ended."""
     n, nz = w.unknowns, w.entries
     for s in range(done, steps):
         w.told[TAKEN] = s
@@ -170,24 +180,6 @@ def count(times: np.ndarray, sizes: np.ndarray, origin: float, first: int, h: fl
 def _count(times: Doubles, sizes: Doubles, steps: int, origin: float, first: int, h: float) -> None:
     for s in range(steps):
         times[s + 1], sizes[s] = origin + (first + s + 1) * h, h
-
-
-def told(
-    iterations: np.ndarray, origin: float, h: float, times: np.ndarray, sizes: np.ndarray, counts: np.ndarray
-) -> int:
-    """Rows of a run of equal steps from its beginning: times, sizes and Newton corrections; the sum of these."""
-    return _told(iterations, len(sizes) - 1, origin, h, times, sizes, counts)
-
-
-@lowered
-def _told(
-    iterations: Integers, steps: int, origin: float, h: float, times: Doubles, sizes: Doubles, counts: Integers
-) -> int:
-    times[0], sizes[0], counts[0], total = origin, 0.0, 0, 0
-    for s in range(steps):
-        times[s + 1], sizes[s + 1], counts[s + 1] = origin + (s + 1) * h, h, iterations[s]
-        total += iterations[s]
-    return total
 
 
 def tabulate_steps(
@@ -275,4 +267,4 @@ def _tabulate(
         call(kernel, X + s * n, Z + s * nz, c, out + s * width, out + s * width)
 
 
-together(_advance, _advance_controlled, _count, _told, _tabulate_steps, _solve_steps, _tabulate)
+together(advance_equally, _advance_controlled, _count, _tabulate_steps, _solve_steps, _tabulate)

@@ -19,7 +19,7 @@ from livens.engine.factors import Order
 from livens.engine.watch import Watched
 from livens.schemes.step import FlatEquations
 
-#: So many steps are kept by a process that is sent blocks of several studies.
+#: A process that is sent blocks of several studies keeps at most this many steps.
 _KEPT = 8
 
 

@@ -272,7 +272,7 @@ def next_size(control: Control, going: np.ndarray, h: float, norm: float, final:
     """The size of the next step, after one of size h with this error.
 
     With an estimate it follows Gustafsson's predictive controller, the lesser of what the error of this step says and
-    what it says if its change goes on; without one it grows after so many steps without failure.
+    what it says if its change goes on; without one it grows after a number of steps without failure.
     """
     _next_size(control, going.view(np.float64), h, norm, final)
 

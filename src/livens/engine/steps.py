@@ -149,7 +149,7 @@ class Stepper(Protocol):
         ...
 
 
-#: So many workspaces wait for the next runs of a compiled step.
+#: At most this many workspaces are kept for the next runs of a compiled step.
 _SPARE = 2
 
 
@@ -186,7 +186,19 @@ class Buffers:
 
     def filled(self, carry: Carry, steps: int) -> Workspace:
         """Room for `steps` steps, with their past filled in. What was there before is overwritten."""
-        n = carry.x.shape[1]
+        w = self._room(steps, carry.z.size, carry.x.shape[1])
+        w.Z[0], w.X[:PAST], w.t[0], w.dx[:], w.scale[:] = carry.z, carry.x, carry.t, carry.dx, carry.scale
+        return w
+
+    def begun(self, z: np.ndarray, x: np.ndarray, steps: int) -> Workspace:
+        """The same before the first step of a run, as `Carry.start` says it; times are left to whoever counts them."""
+        w = self._room(steps, z.size, x.size)
+        w.Z[0], w.X[:PAST] = z, x
+        w.dx.fill(0.0)
+        w.scale.fill(np.inf)
+        return w
+
+    def _room(self, steps: int, entries: int, n: int) -> Workspace:
         if self._held is None:
             self._held = self._taken_over()
         if self._held is None or len(self._held.iterations) < steps:
@@ -194,7 +206,7 @@ class Buffers:
             work = np.zeros(at.rows)
             self._held = Workspace(
                 c=step_constants(0.0, 0.0, self._k),
-                Z=np.empty((steps + 1, carry.z.size)),
+                Z=np.empty((steps + 1, entries)),
                 X=np.empty((steps + PAST, n)),
                 t=np.empty(steps + 1),
                 iterations=np.zeros(steps, dtype=np.int64),
@@ -205,9 +217,7 @@ class Buffers:
                 estimate=np.zeros(self._estimates),
                 kinds=self._kinds,
             )
-        w = self._held
-        w.Z[0], w.X[:PAST], w.t[0], w.dx[:], w.scale[:] = carry.z, carry.x, carry.t, carry.dx, carry.scale
-        return w
+        return self._held
 
 
 def steps_of(
@@ -234,6 +244,10 @@ def finite(steps: Steps, w: Any, names: Any) -> Steps:
     """
     if all_finite(steps.carry.z):
         return steps
+    if not steps.taken:  # the run began so
+        entry = int(np.argmin(np.isfinite(steps.carry.z)))
+        what = "the state is not finite at the start"
+        return steps.until(0, steps.trouble or Trouble(np.inf, 0.0, names.name_of(entry), what, 0.0))
     good = int(np.argmin(np.isfinite(steps.Z).all(axis=1)))
     entry = int(np.argmin(np.isfinite(steps.Z[good])))
     what = "the state is not finite any more"

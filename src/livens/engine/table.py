@@ -33,6 +33,11 @@ class Table:
         self.width = int(function.numel_out(0))
         self._code = simple_kernel(function, "observe", effort=1)
 
+    @property
+    def address(self) -> int:
+        """Where its code is, as long as this object lives."""
+        return self._code.address
+
     def __call__(self, t: np.ndarray, Z: np.ndarray, k: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """One row for each state; X are the multipliers, if the expressions depend on them."""
         out = np.empty((len(t), self.width))

@@ -109,7 +109,7 @@ class ConsistentStart:
         return np.zeros(self.n * max(self.model.pencil.indices))
 
     def _with_derivatives(self, x: np.ndarray, u: np.ndarray, upto: int) -> tuple[_Array, np.ndarray]:
-        """The array at the derivatives with which so many rows fit best; they may be nonlinear in them."""
+        """The array at the derivatives that fit its first `upto` rows best; these may be nonlinear in them."""
         here = self._at(x, u)
         for _ in range(_TRIALS):
             if not here.finite:

@@ -23,7 +23,7 @@ from livens.models.rates import Rates, Turning, read_rates
 
 @dataclass(frozen=True)
 class Through:
-    """An energy given through invariants; see `through`."""
+    """An energy, or forces, given through invariants; see `through`."""
 
     invariants: ModelFunction
     energy: ModelFunction
@@ -37,20 +37,30 @@ def through(invariants: ModelFunction, energy: ModelFunction) -> Through:
     equivariant discrete gradient: momentum maps of all symmetries that leave the invariants as they are, are conserved
     exactly (S004 eqs. 87-92).
 
+    As `dissipation`, ``energy`` is a function of w, of their rates u, of t and k; as `forces`, a function of these that
+    returns a list with the force on each invariant, whose power is that force times the rate. Elements with many
+    coordinates and few invariants, such as a motor between two bodies, have small derivatives then.
+
     >>> import livens as lv
     >>> spring = lv.through(lambda q: [q @ q], lambda w, k: 0.5 * k.c * (w[0] - 1) ** 2)
     >>> particle = lv.System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=spring, parameters=dict(c=3.0))
+    >>> brake = lv.through(lambda q: [q @ q / 2], lambda u: [-0.1 * u[0]])  # against the rate of the square
+    >>> braked = lv.System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=spring, forces=brake, parameters=dict(c=3))
     """
     return Through(invariants, energy)
 
 
 @dataclass(frozen=True, eq=False)
 class Invariants:
-    """An energy given through invariants, as expressions: ``energy(w, k)`` with ``w = of(q, v, k)``."""
+    """An energy given through invariants, as expressions: ``energy(w, k)`` with ``w = of(q, v, k)``.
+
+    Of dissipation and forces, `energy` is also of the rates u of the invariants, and of t.
+    """
 
     w: Any
     of: Any
     energy: Any
+    u: Any = None
 
 
 #: What a model function may ask for, by its role.
@@ -63,6 +73,8 @@ _ARGUMENTS = {
     "forces": "qvtk",
     "velocity_constraints": "qvtk",
 }
+#: Roles of what may be given through invariants, and what the law of these may ask for.
+_THROUGH = {"kinetic": "wk", "potential": "wk", "dissipation": "wutk", "forces": "wutk"}
 
 
 class Element:
@@ -97,8 +109,8 @@ class Element:
         mass: ModelFunction | None = None,
         potential: ModelFunction | Through | None = None,
         constraints: ModelFunction | None = None,
-        dissipation: ModelFunction | None = None,
-        forces: ModelFunction | None = None,
+        dissipation: ModelFunction | Through | None = None,
+        forces: ModelFunction | Through | None = None,
         velocity_constraints: ModelFunction | Turning | None = None,
         parameters: Mapping[str, Any] | None = None,
         name: str = "",
@@ -138,7 +150,7 @@ class Element:
         self.look = look
         self.constraint_names = tuple(constraint_names) if constraint_names is not None else None
         for role, function in self.functions.items():
-            given_through = isinstance(function, Through) and role in ("kinetic", "potential")
+            given_through = isinstance(function, Through) and role in _THROUGH
             given_turning = isinstance(function, Turning) and role == "velocity_constraints"
             if not (callable(function) or given_through or given_turning):
                 raise ModelError(f"{role} must be a function of {', '.join(_ARGUMENTS[role])}, got {function!r}")
@@ -198,7 +210,7 @@ class ElementModel:
         """A fingerprint of all expressions."""
         inputs, outputs = [self.q, self.v, self.t, self.k], [self.T, self.V, self.R, self.F, self.g]
         for given in self.through.values():
-            inputs.append(given.w)
+            inputs += [given.w] if given.u is None else [given.w, given.u]
             outputs += [given.of, given.energy]
         if self.rates is not None:
             outputs.append(self.rates.a)
@@ -275,8 +287,9 @@ def _read(element: Element, shared: Parameters) -> ElementModel:
     def number(role: str) -> Any:
         given = functions.get(role)
         if isinstance(given, Through):
-            found[role] = _invariants(read, role, given, ca.vertcat(q, v), where)
-            return ca.substitute(found[role].energy, found[role].w, found[role].of)
+            one = found[role] = _invariants(read, role, given, ca.vertcat(q, v), where)
+            energy = one.energy if one.u is None else ca.substitute(one.energy, one.u, ca.jtimes(one.of, q, v))
+            return ca.substitute(energy, one.w, one.of)
         return ca.SX(0) if given is None else read(role, given, (), _ARGUMENTS[role])
 
     if "mass" in functions:
@@ -287,7 +300,10 @@ def _read(element: Element, shared: Parameters) -> ElementModel:
     else:
         T = number("kinetic")
     V, R, F, g = number("potential"), number("dissipation"), ca.SX(n, 1), ca.SX(0, 1)
-    if "forces" in functions:
+    if isinstance(functions.get("forces"), Through):
+        on_invariants = number("forces")
+        F = ca.jtimes(found["forces"].of, q, on_invariants, True)
+    elif "forces" in functions:
         F = read("forces", functions["forces"], (n,), _ARGUMENTS["forces"])
     if "constraints" in functions:
         g = read.listed("constraints", read.value("constraints", functions["constraints"], _ARGUMENTS["constraints"]))
@@ -304,9 +320,17 @@ def _invariants(read: Reader, role: str, given: Through, state: Any, where: str)
         raise ModelError(f"{what}{where} must return a list of numbers")
     if ca.depends_on(ca.jacobian(ca.jacobian(of, state), state), state):
         raise ModelError(f"{what}{where} must be at most quadratic in q and v")
-    w = ca.SX.sym("w", of.numel())
-    what = f"energy of {role}"
-    return Invariants(w, of, read.shaped(what, read.value(what, given.energy, "wk", w=w), ()))
+    w, what = ca.SX.sym("w", of.numel()), f"{'law' if role == 'forces' else 'energy'} of {role}"
+    if role in ("kinetic", "potential"):
+        return Invariants(w, of, read.shaped(what, read.value(what, given.energy, _THROUGH[role], w=w), ()))
+    u = ca.SX.sym("u", of.numel())
+    value = read.value(what, given.energy, _THROUGH[role], w=w, u=u)
+    if role == "dissipation":
+        return Invariants(w, of, read.shaped(what, value, ()), u)
+    law = read.listed(what, value)
+    if law.numel() != of.numel():
+        raise ModelError(f"{what}{where} must return a force for each of {of.numel()} invariants, got {law.numel()}")
+    return Invariants(w, of, law, u)
 
 
 def resolve(coordinates: Sequence[int | str], names: Sequence[str] | Mapping[str, int], where: str) -> tuple[int, ...]:

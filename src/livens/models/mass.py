@@ -42,21 +42,22 @@ def no_linear_part(model: ElementModel) -> bool:
     return Probe([model.q, model.k], seed=7, low=-HIGH).vanishes(left) is not False
 
 
-def mass_rank(system: System, augmented: bool, constrained: bool = False) -> int:
+def mass_rank(system: System, augmented: bool, constrained: bool = False, damped: bool = False) -> int:
     """The rank of the mass matrix at a generic state, block by block: most of them are of one body each.
 
-    If it is to be of the motions that are left by constraints, ``G^T G`` is added to M.
+    If it is to be of the motions that are left by constraints, ``G^T G`` is added to M; if forces that depend on
+    velocities are as good as mass, so is their derivative.
     """
     k, size = system.parameter_vector(), ca.SX.sym("n", system.n)
     for q, v in Probe([size, size], seed=1).states():
-        blocks = _mass_blocks(system, q.ravel(), v.ravel(), k, augmented, constrained)
+        blocks = _mass_blocks(system, q.ravel(), v.ravel(), k, augmented, constrained, damped)
         if all(np.isfinite(same).all() for same in blocks):
             return sum(_rank(same) for same in blocks)
     raise ModelError("the mass matrix is not finite at any of the sample configurations")
 
 
 def _mass_blocks(
-    system: System, q: np.ndarray, v: np.ndarray, k: np.ndarray, augmented: bool, constrained: bool
+    system: System, q: np.ndarray, v: np.ndarray, k: np.ndarray, augmented: bool, constrained: bool, damped: bool
 ) -> list[np.ndarray]:
     """The blocks on the diagonal of the mass matrix, those of one size together.
 
@@ -67,10 +68,17 @@ def _mass_blocks(
         fours = np.array(system.quaternions)
         parts.append((fours, 2 * q[fours][:, :, None] * q[fours][:, None, :]))
     for group in system.groups:
+        at, n = group.coordinates, group.model.n
         if not group.model.T.is_zero():
-            at, n = group.coordinates, group.model.n
             (matrices,) = Mapped(group.model.mass_at, group.count)(q[at], v[at], k[group.parameters])
             parts.append((at, matrices.reshape(-1, n, n)))
+        if damped:
+            m = group.model
+            damping = ca.jacobian(ca.gradient(m.R, m.v) - m.F, m.v)
+            if damping.nnz():
+                slopes = ca.Function("damping", [m.q, m.v, m.t, m.k], [ca.densify(damping.T)])
+                (matrices,) = Mapped(slopes, group.count)(q[at], v[at], 0.0, k[group.parameters])
+                parts.append((at, matrices.reshape(-1, m.n, m.n)))
         if constrained and group.model.m:
             m = group.model
             G = ca.jacobian(m.g, m.q)

@@ -26,7 +26,7 @@ TOLERANCE = 1e-10
 _REGULAR = 1e-8
 #: Steps onto the constraints that are smaller than this, relative to the position, may be nothing but round-off.
 _ROUNDING = 1e-11
-#: Of many redundant constraints, so many are named.
+#: Of many redundant constraints, at most this many are named.
 _NAMED = 20
 
 
@@ -46,7 +46,7 @@ def initial_state(
     constraints that follow from others: "error", "remove" or "auto", which looks for them a step away from the start.
     """
     one_of("redundant", redundant, ("error", "remove", "auto"))
-    q, v = (vector(name, value, system.coordinates, "coordinate") for name, value in (("q0", q0), ("v0", v0)))
+    q, v = vector("q0", q0, system.coordinates, "coordinate"), vector("v0", v0, system.coordinates, "coordinate")
     if system.large:
         stage(f"checking {system.m} constraints")
         from livens.models.large_start import large_state  # SciPy's sparse matrices take long to import

@@ -38,7 +38,7 @@ from livens.multibody.bodies import (
     rotation_body,
 )
 from livens.multibody.contact import sphere_in_box, sphere_plane, sphere_sphere
-from livens.multibody.forces import damper, spring, torsion_spring
+from livens.multibody.forces import damper, gravitation, spring, torsion_spring
 from livens.multibody.inertia import Inertia
 from livens.multibody.joints import rigid_link, spherical_joint
 from livens.multibody.loads import force, gravity, torque
@@ -52,6 +52,7 @@ __all__ = [
     "damper",
     "director_body",
     "force",
+    "gravitation",
     "gravity",
     "linear_momentum",
     "particle",

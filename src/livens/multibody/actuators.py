@@ -24,14 +24,11 @@ def torsion(a: Placement, b: Placement) -> Through:
     The angle is taken within half a turn of the rest position.
     """
 
-    def invariants(q: Any, k: Any) -> Any:
-        return list(turn(a, b, q, k.A, k.B))
-
     def energy(w: Any, k: Any) -> Any:
         c, s = m.cos(k.rest), m.sin(k.rest)
         return 0.5 * k.stiffness * m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1]) ** 2
 
-    return through(invariants, energy)
+    return through(invariants(a, b, True), energy)
 
 
 def relative_rate(a: Placement, b: Placement, q: Any, v: Any, A: Any, B: Any) -> Any:
@@ -50,21 +47,6 @@ def relative_rate(a: Placement, b: Placement, q: Any, v: Any, A: Any, B: Any) ->
     return (cosine * moving[1] - sine * moving[0]) / (cosine**2 + sine**2)
 
 
-def turning_force(a: Placement, b: Placement, q: Any, A: Any, B: Any, size: Any) -> Any:
-    """The generalised force of a torque about the axis of a joint, on b and with the other sign on a.
-
-    Its power is size times `relative_rate`; as that is made of products of axes alone, the torques on both bodies are
-    equal and opposite, and they are of this size however far a step turns them.
-    """
-    cosine, sine = turn(a, b, q, A, B)
-    qa, qb = split(a, q)
-    x, y, z = a.vector(qa, A[:, 0]), a.vector(qa, A[:, 1]), b.vector(qb, B[:, 0])
-    share = size / (cosine**2 + sine**2)
-    on_a = a.pull(A[:, 1], m.array(share * cosine * z)) - a.pull(A[:, 0], m.array(share * sine * z))
-    on_b = b.pull(B[:, 0], m.array(share * (cosine * y - sine * x)))
-    return m.array([*on_a, *on_b])
-
-
 def angular_velocity(placement: Placement, q: Any, v: Any) -> Any:
     """``A^-1 sum d_i x v_i``: right for rigid motion also where the directors are those of the middle of a step."""
     if isinstance(placement, Ground):
@@ -76,60 +58,50 @@ def angular_velocity(placement: Placement, q: Any, v: Any) -> Any:
     return m.array([m.dot(placement.torque(q, unit), v) for unit in units])
 
 
-@functools.cache
-def motor(a: Placement, b: Placement, law: Law, named: bool) -> ModelFunction:
-    """A torque about the axis, on b and with the other sign on a, by a law of time, angle and rate."""
-
-    def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
-        given = (t, *measured(a, b, q, v, k, True))
-        return turning_force(a, b, q, k.A, k.B, law(*given, k) if named else law(*given))
-
-    return forces
-
-
-@functools.cache
-def pusher(a: Placement, b: Placement, law: Law, named: bool) -> ModelFunction:
-    """A force along the axis of a sliding joint, at the point of b and with the other sign at that of a."""
-
-    def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
-        given = (t, *measured(a, b, q, v, k, False))
-        return pushing_force(a, b, q, k, law(*given, k) if named else law(*given))
-
-    return forces
-
-
-def pushing_force(a: Placement, b: Placement, q: Any, k: Any, size: Any) -> Any:
-    """The generalised force of a force along the axis of a sliding joint."""
+def way(a: Placement, b: Placement, q: Any, k: Any) -> Any:
+    """How far a sliding joint has moved along the axis of the first part: bilinear in the directors."""
     qa, qb = split(a, q)
-    axis, gap = _way(a, b, qa, qb, k)
-    force = size * axis
-    on_b = [] if isinstance(b, Ground) else b.force(qb, k.Y, force)
-    # the force acts on a where it acts on b, or its moment would be lost
-    inside = k.X if isinstance(a, Ground) else k.X + _slid(a, qa, gap)
-    on_a = [] if isinstance(a, Ground) else a.force(qa, inside, -force)
-    return m.array([*on_a, *on_b])
-
-
-def measured(a: Placement, b: Placement, q: Any, v: Any, k: Any, turns: bool) -> tuple[Any, Any]:
-    """Angle and rate of a joint that turns, position and speed of one that slides."""
-    if turns:
-        cosine, sine = turn(a, b, q, k.A, k.B)
-        return m.atan2(sine, cosine), relative_rate(a, b, q, v, k.A, k.B)
-    (qa, qb), (va, vb) = split(a, q), split(a, v)
-    axis, gap = _way(a, b, qa, qb, k)
-    return m.dot(axis, gap), m.dot(axis, b.velocity(qb, vb, k.Y) - a.velocity(qa, va, k.X))
-
-
-def _way(a: Placement, b: Placement, qa: Any, qb: Any, k: Any) -> tuple[Any, Any]:
-    """The axis of a sliding joint, and the vector between its points."""
     axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
-    return axis, b.point(qb, k.Y) - a.point(qa, k.X)
+    return m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X))
 
 
-def _slid(a: Placement, qa: Any, gap: Any) -> Any:
-    """A vector of space in the axes of a, which may be a little short in the middle of a step."""
-    columns = [a.vector(qa, unit) for unit in ([1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0])][: a.dimension]
-    return m.array([m.dot(d, gap) / m.dot(d, d) for d in columns])
+@functools.cache
+def invariants(a: Placement, b: Placement, turns: bool) -> ModelFunction:
+    """What the angle or the position of a joint is made of: cosine and sine, or the way itself."""
+    if turns:
+        return lambda q, k: list(turn(a, b, q, k.A, k.B))
+    return lambda q, k: [way(a, b, q, k)]
+
+
+def angle_and_rate(w: Any, u: Any, turns: bool) -> tuple[Any, Any]:
+    """Angle and rate from cosine and sine and their rates; of a joint that slides, position and speed."""
+    if not turns:
+        return w[0], u[0]
+    return m.atan2(w[1], w[0]), (w[0] * u[1] - w[1] * u[0]) / (w[0] ** 2 + w[1] ** 2)
+
+
+def on_invariants(w: Any, size: Any, turns: bool) -> list[Any]:
+    """A torque, or a force along the way, as forces on the invariants: its power is size times the rate.
+
+    As these are made of products of axes alone, the torques on both bodies are equal and opposite, and they are of this
+    size however far a step turns them; a force acts on both bodies at one point.
+    """
+    if not turns:
+        return [size]
+    share = size / (w[0] ** 2 + w[1] ** 2)
+    return [-share * w[1], share * w[0]]
+
+
+@functools.cache
+def motor(a: Placement, b: Placement, law: Law, named: bool, turns: bool = True) -> Through:
+    """A torque about the axis, or a force along it, on b and with the other sign on a, by a law of time, angle and
+    rate (position and speed)."""
+
+    def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
+        given = (t, *angle_and_rate(w, u, turns))
+        return on_invariants(w, law(*given, k) if named else law(*given), turns)
+
+    return through(invariants(a, b, turns), forces)
 
 
 @functools.cache
@@ -166,10 +138,6 @@ def speed_drive(a: Placement, b: Placement, law: Law, angle: bool) -> Turning | 
 
 
 @functools.cache
-def turning_damper(a: Placement, b: Placement) -> ModelFunction:
+def turning_damper(a: Placement, b: Placement) -> Through:
     """Rayleigh's function ``viscosity/2 rate^2``."""
-
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
-        return 0.5 * k.viscosity * relative_rate(a, b, q, v, k.A, k.B) ** 2
-
-    return dissipation
+    return through(invariants(a, b, True), lambda w, u, k: 0.5 * k.viscosity * angle_and_rate(w, u, True)[1] ** 2)

@@ -67,15 +67,14 @@ class Motion:
         self.size = sum(frame.dimension + frame.turning for frame in self.frames)
 
     def map(self, q: np.ndarray) -> np.ndarray:
-        """The matrix that takes motions to velocities of the coordinates."""
-        found, first = np.zeros((self.system.n, self.size)), 0
+        """The matrix that takes motions to velocities of the coordinates; of many positions, one of each."""
+        found, first = np.zeros((*q.shape[:-1], self.system.n, self.size)), 0
         for frame in self.frames:
             d, turning = frame.dimension, frame.turning
-            found[list(frame.position), first : first + d] = np.eye(d)
+            found[..., list(frame.position), first : first + d] = np.eye(d)
             for director in frame.directors:
-                x = q[list(director)]
-                hat = np.array([[0, x[2], -x[1]], [-x[2], 0, x[0]], [x[1], -x[0], 0]]) if d == 3 else _quarter(x)
-                found[list(director), first + d : first + d + turning] = hat
+                x = q[..., list(director)]
+                found[..., list(director), first + d : first + d + turning] = _turned(x)
             first += d + turning
         return found
 
@@ -330,8 +329,14 @@ def _measured(target: Target, q: Any, v: Any) -> Any:
     return list((q if target.quantity == "position" else v)[:d])
 
 
-def _quarter(x: np.ndarray) -> np.ndarray:
-    return np.array([[-x[1]], [x[0]]])
+def _turned(x: np.ndarray) -> np.ndarray:
+    """How directors change with rotation: ``omega x d`` in space, a quarter turn in the plane, as matrices."""
+    if x.shape[-1] == 2:
+        return np.stack([-x[..., 1], x[..., 0]], axis=-1)[..., None]
+    hat = np.zeros((*x.shape, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        hat[..., i, j], hat[..., j, i] = x[..., k], -x[..., k]
+    return hat
 
 
 def _in_space(R: np.ndarray) -> np.ndarray:

@@ -27,6 +27,7 @@ from livens.multibody.drawn_beams import DrawnBeams
 from livens.multibody.drawn_contacts import DrawnContacts
 from livens.multibody.drawn_forces import DrawnForces
 from livens.multibody.drawn_joints import DrawnJoints
+from livens.multibody.exports.mjcf import write_mjcf
 from livens.multibody.imports.draw import Drawer
 from livens.multibody.imports.mjcf import read_mjcf
 from livens.multibody.imports.robot import Robot
@@ -87,6 +88,15 @@ class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
         Ends of the ways of joints act with a `limit_stiffness`. What is not taken over is listed in ``notes``.
         """
         return cls._drawn_from(read_mjcf(path_of("path", path)), limit_stiffness)
+
+    def to_mjcf(self, path: str | Path) -> list[str]:
+        """Write the mechanism as an MJCF file, to look at it in MuJoCo, as it stands at the start.
+
+        The velocities of the start are the keyframe ``start``. Joints that close loops become ``equality`` constraints,
+        which MuJoCo holds softly. Returned, and written as comments, are sentences about what is not in the file, such
+        as laws of motors; a joint that MuJoCo has nothing for is an error.
+        """
+        return write_mjcf(self, path_of("path", path))
 
     @classmethod
     def _drawn_from(cls, robot: Robot, limit_stiffness: float | None) -> Multibody:

@@ -12,9 +12,8 @@ from livens import math as m
 from livens.expressions.read import ModelFunction
 from livens.models import shapes
 from livens.models.element import Through, through
-from livens.multibody.actuators import relative_rate
-from livens.multibody.couplings import slide_rate
-from livens.multibody.joint_table import split, turn
+from livens.multibody.actuators import angle_and_rate, invariants
+from livens.multibody.joint_table import split
 from livens.multibody.placement import Placement
 
 
@@ -52,18 +51,16 @@ def bushing(a: Placement, b: Placement) -> Through:
 
 
 @functools.cache
-def bushing_damping(a: Placement, b: Placement) -> ModelFunction:
+def bushing_damping(a: Placement, b: Placement) -> Through:
     """``xi'.C xi'/2`` with the rates of the same displacements and rotations."""
 
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
-        w, after, before = (_strains(a, b, at, k) for at in (q, q + v, q - v))
-        rate = [(x - y) / 2 for x, y in zip(after, before, strict=True)]  # exact, as they are quadratic
+    def dissipation(w: Any, u: Any, k: Any) -> Any:
         size = 1 + w[6]
-        turned = [4 * (rate[i] * size - w[i] * rate[6]) / size**2 for i in (3, 4, 5)]
-        xi = m.array([*rate[:3], *turned])
+        turned = [4 * (u[i] * size - w[i] * u[6]) / size**2 for i in (3, 4, 5)]
+        xi = m.array([*u[:3], *turned])
         return 0.5 * m.dot(xi, k.viscosity @ xi)
 
-    return dissipation
+    return through(lambda q, k: _strains(a, b, q, k), dissipation)
 
 
 # -- cables -----------------------------------------------------------------------------------------------------------
@@ -133,54 +130,38 @@ def _from_middle(w: Any, k: Any) -> Any:
 def limited(a: Placement, b: Placement, angle: bool, touched: bool = False) -> Through:
     """A spring beyond the ends of the way of a joint; one that may be `touched` is there while ``touching`` is one."""
 
-    def invariants(q: Any, k: Any) -> Any:
-        return list(turn(a, b, q, k.A, k.B)) if angle else [_slid(a, b, q, k)]
-
     def energy(w: Any, k: Any) -> Any:
         stiffness = k.stiffness * k.touching if touched else k.stiffness
         return 0.5 * stiffness * _beyond(_from_middle(w, k) if angle else w[0], k) ** 2
 
-    return through(invariants, energy)
+    return through(invariants(a, b, angle), energy)
 
 
 @functools.cache
-def limit_damping(a: Placement, b: Placement, angle: bool, touched: bool = False) -> ModelFunction:
+def limit_damping(a: Placement, b: Placement, angle: bool, touched: bool = False) -> Through:
     """Grows with the depth beyond the end, as Hunt and Crossley's: nothing jumps where the end is touched."""
 
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
-        if angle:
-            depth = _beyond(_from_middle(turn(a, b, q, k.A, k.B), k), k)
-            rate = relative_rate(a, b, q, v, k.A, k.B)
-        else:
-            depth = _beyond(_slid(a, b, q, k), k)
-            rate = slide_rate(a, b, q, v, k.X, k.Y, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
+    def dissipation(w: Any, u: Any, k: Any) -> Any:
+        depth = _beyond(_from_middle(w, k) if angle else w[0], k)
+        rate = angle_and_rate(w, u, angle)[1]
         return 0.5 * (k.viscosity * k.touching if touched else k.viscosity) * depth * rate**2
 
-    return dissipation
-
-
-def _slid(a: Placement, b: Placement, q: Any, k: Any) -> Any:
-    qa, qb = split(a, q)
-    axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
-    return m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X))
+    return through(invariants(a, b, angle), dissipation)
 
 
 # -- friction ---------------------------------------------------------------------------------------------------------
 @functools.cache
-def friction(a: Placement, b: Placement, angle: bool) -> ModelFunction:
+def friction(a: Placement, b: Placement, angle: bool) -> Through:
     """Dry friction ``(level + (static - level)/(1 + (r/stribeck)^2)) r/sqrt(r^2 + smooth^2)`` against a rate r.
 
-    It is the slope of a function of r, so it never gives energy: with u^2 = r^2 + smooth^2 and
-    b^2 = stribeck^2 - smooth^2, that is ``level u + (static - level) stribeck^2/b atan(u/b)``.
+    It is the slope of a function of r, so it never gives energy: with x^2 = r^2 + smooth^2 and
+    b^2 = stribeck^2 - smooth^2, that is ``level x + (static - level) stribeck^2/b atan(x/b)``.
     """
 
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
-        if angle:
-            rate = relative_rate(a, b, q, v, k.A, k.B)
-        else:
-            rate = slide_rate(a, b, q, v, k.X, k.Y, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
-        u = m.sqrt(rate**2 + k.smooth**2)
+    def dissipation(w: Any, u: Any, k: Any) -> Any:
+        rate = angle_and_rate(w, u, angle)[1]
+        x = m.sqrt(rate**2 + k.smooth**2)
         width = m.sqrt(k.stribeck**2 - k.smooth**2)
-        return k.level * u + (k.static - k.level) * k.stribeck**2 / width * m.atan(u / width)
+        return k.level * x + (k.static - k.level) * k.stribeck**2 / width * m.atan(x / width)
 
-    return dissipation
+    return through(invariants(a, b, angle), dissipation)

@@ -46,6 +46,8 @@ class Drawing:
         #: What was not taken over from the file that this was read from, or differently, in sentences.
         self.notes: list[str] = []
         self._acting: dict[str, Element] = {}
+        #: What was drawn by the name of an element that acts: the method, and the points or the joint it was given.
+        self._said: dict[str, tuple[str, tuple[Any, ...]]] = {}
         self._elastic: list[Element] = []  # of beams and trusses
         self._targets: list[Target] = []
         self._links: list[Element] = []
@@ -74,10 +76,10 @@ class Drawing:
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)
 
-    def _act(self, name: str, element: Element) -> Element:
+    def _act(self, name: str, element: Element, what: str = "", *given: Any) -> Element:
         self._new(name)
         element.name = name
-        self._acting[name] = element
+        self._acting[name], self._said[name] = element, (what, given)
         return element
 
     def _end(self, name: str, given: Any) -> Any:

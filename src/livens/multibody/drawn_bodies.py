@@ -25,6 +25,7 @@ class DrawnBodies(Drawing):
         *,
         mass: float,
         inertia: Any,
+        centre: Any = None,
         position: Any = None,
         rotation: Any = None,
         points: Mapping[str, Any] | None = None,
@@ -34,8 +35,10 @@ class DrawnBodies(Drawing):
         """A rigid body: its mass, its inertia about its centre of mass in its own axes, and where it is drawn.
 
         `inertia` is a tensor or its three principal values (in the plane: one number), `rotation` a matrix with the
-        body's axes as columns. `points` are named points, given in space. A `rotor` is symmetric about its third axis
-        and spins fast about it: its error in phase is taken out, see `livens.bodies.director_body`.
+        body's axes as columns. Where another point than the centre of mass is at the `position`, `centre` is how far
+        from there that is, in the body's own axes, and the point is called ``origin``. `points` are named points, given
+        in space. A `rotor` is symmetric about its third axis and spins fast about it: its error in phase is taken out,
+        see `livens.bodies.director_body`.
         """
         self._new(name)
         spins = flag(f"{name}: rotor", rotor)
@@ -46,6 +49,9 @@ class DrawnBodies(Drawing):
         R = np.eye(d) if rotation is None else array(f"{name}: rotation", rotation, (d, d))
         if np.abs(R.T @ R - np.eye(d)).max() > 1e-9 or np.linalg.det(R) < 0:
             raise InputError(f"{name}: rotation must be a rotation matrix, with orthonormal columns")
+        if centre is not None:
+            points = {"origin": at, **(points or {})}
+            at = at + R @ array(f"{name}: centre", centre, (d,))
         look = looks.drawn(shape, d) if shape else None
         try:
             element: Body

@@ -32,11 +32,13 @@ class DrawnForces(Drawing):
     def spring(self, name: str, first: Any, second: Any, *, stiffness: float, length: float | None = None) -> Element:
         """A spring between two points; relaxed as it is drawn, unless a length is given."""
         ends = self._end(name, first), self._end(name, second)
-        return self._act(name, forces.spring(*ends, stiffness, self._drawn_length(first, second, length)))
+        natural = self._drawn_length(first, second, length)
+        return self._act(name, forces.spring(*ends, stiffness, natural), "spring", first, second)
 
     def damper(self, name: str, first: Any, second: Any, *, viscosity: float) -> Element:
         """A damper between two points, along the line through both."""
-        return self._act(name, forces.damper(self._end(name, first), self._end(name, second), viscosity))
+        ends = self._end(name, first), self._end(name, second)
+        return self._act(name, forces.damper(*ends, viscosity), "damper", first, second)
 
     def spring_damper(
         self, name: str, first: Any, second: Any, *, stiffness: float, viscosity: float, length: float | None = None
@@ -45,17 +47,26 @@ class DrawnForces(Drawing):
         spring = self.spring(name, first, second, stiffness=stiffness, length=length)
         return spring, self.damper(f"{name} damper", first, second, viscosity=viscosity)
 
+    def gravitation(self, name: str, first: Part, second: Part, *, constant: float = forces.GRAVITATION) -> Element:
+        """Two bodies attract each other as their masses would at their centres; SI units unless a constant is given."""
+        self._between(name, first, second)
+        if first.element is None or second.element is None:
+            raise InputError(f"{name}: two bodies attract each other; the ground has no mass")
+        return self._act(name, forces.gravitation(first.element, second.element, constant))
+
     def torsion_spring(self, name: str, joint: Joint, *, stiffness: float, rest: float = 0.0) -> Element:
         """A spring against the angle of a joint, within half a turn of its rest."""
         given = dict(stiffness=not_negative(f"{name}: the stiffness", stiffness), rest=number(f"{name}: rest", rest))
         self._needs(name, joint, "angle")
-        return self._act(name, joint.acting(name, given, potential=actuators.torsion(joint.a, joint.b)))
+        element = joint.acting(name, given, potential=actuators.torsion(joint.a, joint.b))
+        return self._act(name, element, "torsion_spring", joint)
 
     def torsion_damper(self, name: str, joint: Joint, *, viscosity: float) -> Element:
         """A damper against the rate of a joint."""
         given = dict(viscosity=not_negative(f"{name}: the viscosity", viscosity))
         self._needs(name, joint, "angle")
-        return self._act(name, joint.acting(name, given, dissipation=actuators.turning_damper(joint.a, joint.b)))
+        element = joint.acting(name, given, dissipation=actuators.turning_damper(joint.a, joint.b))
+        return self._act(name, element, "torsion_damper", joint)
 
     def motor(
         self,
@@ -77,9 +88,8 @@ class DrawnForces(Drawing):
         self._needs(name, joint, "angle" if torque is not None else "slide")
         given = torque if torque is not None else force
         law = given if callable(given) else _constant(number(f"{name}: the law", given))
-        make = actuators.motor if torque is not None else actuators.pusher
-        acting = make(joint.a, joint.b, law, bool(parameters))
-        return self._act(name, joint.acting(name, dict(parameters or {}), forces=acting))
+        acting = actuators.motor(joint.a, joint.b, law, bool(parameters), torque is not None)
+        return self._act(name, joint.acting(name, dict(parameters or {}), forces=acting), "motor", joint)
 
     def drive(
         self,
@@ -249,7 +259,7 @@ class DrawnForces(Drawing):
             ]
             stops = [DrawnStop(f"{name} {word}", joint, float(at), sign, part, name) for word, at, sign in ends]
             given["touching"] = 0.0
-        element = self._act(name, joint.acting(name, given, **functions))
+        element = self._act(name, joint.acting(name, given, **functions), "limit", joint)
         self._stops += stops
         return element
 
@@ -278,7 +288,8 @@ class DrawnForces(Drawing):
         if rates["stribeck"] <= rates["smooth"]:
             raise InputError(f"{name}: stribeck must be greater than smooth")
         given = dict(level=level, static=rest, **rates)
-        return self._act(name, joint.acting(name, given, dissipation=bushings.friction(joint.a, joint.b, turns)))
+        element = joint.acting(name, given, dissipation=bushings.friction(joint.a, joint.b, turns))
+        return self._act(name, element, "friction", joint)
 
     def bushing(
         self,

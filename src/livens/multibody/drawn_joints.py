@@ -164,7 +164,7 @@ class DrawnJoints(Drawing):
         places = [point_in_space(name, x, self.dimension) for x in (first, second)]
         drawn = float(np.linalg.norm(places[1] - places[0]))
         link = joints.rigid_link(self._end(name, first), self._end(name, second), drawn if length is None else length)
-        self._links.append(self._act(name, link))
+        self._links.append(self._act(name, link, "distance", first, second))
         return link
 
     # -- points on curves, rolling ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Springs and dampers between points of bodies."""
+"""Springs, dampers and gravity between bodies."""
 
 from __future__ import annotations
 
@@ -9,11 +9,23 @@ from livens import math as m
 from livens import rotations as rot
 from livens.errors import InputError
 from livens.expressions.numbers import not_negative
+from livens.expressions.parameters import same_as
 from livens.expressions.read import ModelFunction
 from livens.models.element import Element, Through, through
 from livens.multibody import looks
 from livens.multibody.bodies import Body, a_body, between, pair
 from livens.multibody.placement import Placement, Quaternion
+
+
+@functools.cache
+def _squared(a: Placement, b: Placement) -> ModelFunction:
+    """The square of the distance."""
+
+    def invariants(q: Any, k: Any) -> Any:
+        x = between(a, b, q, k)
+        return [m.dot(x, x)]
+
+    return invariants
 
 
 # -- springs ----------------------------------------------------------------------------------------------------------
@@ -81,9 +93,56 @@ def torsion_spring(first: Body, second: Body, stiffness: float) -> Element:
     return Element(both, potential=_torsion, parameters=dict(stiffness=stiffness), name=name)
 
 
+# -- gravity between bodies ------------------------------------------------------------------------------------------
+#: Newton's constant of gravitation, in m^3/(kg s^2) (CODATA 2022).
+GRAVITATION = 6.67430e-11
+
+
+@functools.cache
+def _attraction(a: Placement, b: Placement) -> Through:
+    """Through the square of the distance, or the connecting vector, as for springs."""
+    linear = a.linear and b.linear
+
+    def invariants(q: Any, k: Any) -> Any:
+        x = between(a, b, q, k)
+        return [m.dot(x, x)] if linear else x
+
+    def energy(w: Any, k: Any) -> Any:
+        return -k.constant * k.mass * k.other / m.sqrt(w[0] if linear else m.dot(w, w))
+
+    return through(invariants, energy)
+
+
+def gravitation(first: Body, second: Body, constant: float = GRAVITATION) -> Element:
+    """Two bodies attract each other as their masses would at their centres: energy ``-constant m1 m2/distance``.
+
+    The masses are those of the bodies, also where they are changed for a run.
+
+    >>> from livens.bodies import particle
+    >>> gravitation(particle("sun", 1.0), particle("earth", 3e-6), constant=39.5).name
+    'gravitation sun-earth'
+    """
+    for body in (first, second):
+        if "mass" not in a_body("gravitation", body).parameters.values:
+            raise InputError(f"gravitation: '{body.name}' only turns, so its mass is nowhere")
+    a, b, levers, name = pair((first, first.centre), (second, second.centre), "gravitation")
+    masses = dict(mass=same_as(first, "mass"), other=same_as(second, "mass"))
+    return Element(
+        [*a.coordinates, *b.coordinates],
+        potential=_attraction(a.placement, b.placement),
+        name=name,
+        parameters=levers | masses | dict(constant=not_negative(f"{name}: the constant", constant)),
+    )
+
+
 # -- dampers ----------------------------------------------------------------------------------------------------------
 @functools.cache
-def _viscous(a: Placement, b: Placement, axial: bool) -> ModelFunction:
+def _viscous(a: Placement, b: Placement, axial: bool) -> ModelFunction | Through:
+    if axial and a.linear and b.linear:
+        # the rate of the distance is that of its square, by twice the distance
+        invariants = _squared(a, b)
+        return through(invariants, lambda w, u, k: 0.5 * k.viscosity * u[0] ** 2 / (4 * w[0]))
+
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         n = len(a.names)
         rate = a.velocity(q[:n], v[:n], k.X) - b.velocity(q[n:], v[n:], k.Y)

@@ -14,7 +14,8 @@ import numpy as np
 
 from livens import math as m
 from livens.expressions.read import ModelFunction
-from livens.multibody.actuators import Law, measured, pushing_force, turning_force
+from livens.models.element import Through, through
+from livens.multibody.actuators import Law, angle_and_rate, invariants, on_invariants
 from livens.multibody.bodies import Body
 from livens.multibody.placement import Directors, Placement
 
@@ -43,25 +44,26 @@ def _energy(v: Any, k: Any) -> Any:
 @functools.cache
 def integrating(a: Placement, b: Placement, target: Law, turns: bool) -> ModelFunction:
     """``z' = target - angle`` (within half a turn), or of a position."""
+    of = invariants(a, b, turns)
 
     def rates(q: Any, v: Any, t: Any, k: Any) -> Any:
-        now, _ = measured(a, b, q[:-1], v[:-1], k, turns)
+        w = of(q[:-1], k)
+        now = m.atan2(w[1], w[0]) if turns else w[0]
         return [v[-1] - error(target(t) - now, turns)]
 
     return rates
 
 
 @functools.cache
-def steered(a: Placement, b: Placement, law: Law, turns: bool) -> ModelFunction:
+def steered(a: Placement, b: Placement, law: Law, turns: bool) -> Through:
     """A torque or force by a law of time, angle and rate, and ``k.integral`` times the integral."""
+    of = invariants(a, b, turns)
 
-    def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
-        own = q[:-1]
-        size = law(t, *measured(a, b, own, v[:-1], k, turns), k) + k.integral * q[-1]
-        acting = turning_force(a, b, own, k.A, k.B, size) if turns else pushing_force(a, b, own, k, size)
-        return m.array([*acting, 0.0])
+    def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
+        size = law(t, *angle_and_rate(w, u, turns), k) + k.integral * w[-1]
+        return [*on_invariants(w, size, turns), 0.0]
 
-    return forces
+    return through(lambda q, k: [*of(q[:-1], k), q[-1]], forces)
 
 
 def error(gap: Any, turns: bool) -> Any:

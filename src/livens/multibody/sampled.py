@@ -11,12 +11,11 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, suggestion
-from livens.expressions.read import ModelFunction
 from livens.models.controller import Controller
-from livens.models.element import Element
+from livens.models.element import Element, Through
 from livens.models.quantity import Quantity
 from livens.models.system import System
-from livens.multibody.actuators import pusher, turning_force
+from livens.multibody.actuators import motor
 from livens.multibody.placement import Placement
 
 if TYPE_CHECKING:
@@ -37,11 +36,9 @@ class Sampled:
 
 
 @functools.cache
-def commanded(a: Placement, b: Placement, angle: bool) -> ModelFunction:
+def commanded(a: Placement, b: Placement, angle: bool) -> Through:
     """The torque, or the force, that a controller says."""
-    if angle:
-        return lambda q, k: turning_force(a, b, q, k.A, k.B, k.command)
-    return pusher(a, b, _command, True)
+    return motor(a, b, _command, True, angle)
 
 
 def _command(t: Any, position: Any, speed: Any, k: Any) -> Any:

@@ -25,7 +25,7 @@ class Blocks:
     def __init__(self, block: int) -> None:
         self._block, self._rows = block, 0
         self._sums: list[int] = []
-        self._written = 0  # so many are in the file and stay as they are
+        self._written = 0  # how many are in the file and stay as they are
 
     def add(self, rows: np.ndarray) -> None:
         """Take more rows into account."""

@@ -68,7 +68,8 @@ def stops_of(model: Any) -> tuple[Event, ...]:
 def with_stops(model: Any, events: Sequence[Event] | None) -> tuple[Event, ...]:
     """The stops of a model, then the events that are given."""
     names_of(events)
-    return (*stops_of(model), *(events or ()))
+    stops = stops_of(model) if getattr(model, "stops", ()) else ()
+    return (*stops, *(events or ()))
 
 
 def names_of(events: Sequence[Event] | None) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from livens.engine import fold
 from livens.engine.compiled import CompiledStep
 from livens.engine.element_table import ElementTable
+from livens.engine.short import Columns
 from livens.engine.steps import Carry, Steps
 from livens.engine.table import Table
 from livens.models.model import Model
@@ -80,13 +81,40 @@ class Watched(NamedTuple):
     accounted: bool
     table: Table | ElementTable
     sizes: np.ndarray  # of the momenta
+    #: The same for runs that are taken in one call; None of large models.
+    columns: Columns | None
 
     @classmethod
     def of(cls, compiled: CompiledStep, momenta: tuple[str, ...]) -> Watched:
         energy, layout = compiled.model.watched_energy(compiled.scheme.conserves), compiled.layout
         supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
         accounted = bool(energy) and (supplied >= 0 or compiled.model.conservative)
-        return cls(energy, momenta, supplied, accounted, *_table(compiled.model, energy, momenta))
+        table, sizes = _table(compiled.model, energy, momenta)
+        columns = None
+        if isinstance(table, Table):
+            columns = Columns(table.address, table.width, supplied, sizes, len(momenta))
+        return cls(energy, momenta, supplied, accounted, table, sizes, columns)
+
+
+def watched(compiled: CompiledStep, k: np.ndarray) -> Watched:
+    """What is watched in runs of a compiled step with these parameters."""
+    momenta = conserved(compiled.model, k)
+    return compiled.once(("extremes", momenta), lambda: Watched.of(compiled, momenta))
+
+
+def explosion(of: Watched, start: float, trusted: float, drift: float, magnitude: float) -> str:
+    """In words by how much the energy has grown, if no motion grows like that; else nothing.
+
+    Kinetic energy must have grown as well: a motion of the size of round-off has an energy of round-off.
+    """
+    if not of.accounted:
+        return ""
+    before = max(abs(start), trusted)
+    if drift <= _EXPLODED * before or magnitude <= _EXPLODED * before or not 0 < before < np.inf:
+        return ""
+    if not np.isfinite(drift + magnitude):
+        return "the energy is no longer a finite number"
+    return f"the energy has grown to {drift / before:.1g} times what it was"
 
 
 class Extremes:
@@ -95,13 +123,12 @@ class Extremes:
     name = "extremes"
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
-        self._k, momenta = k, conserved(compiled.model, k)
-        self._of = compiled.once(("extremes", momenta), lambda: Watched.of(compiled, momenta))
+        self._k, self._of = k, watched(compiled, k)
         self._begun: tuple[float, np.ndarray] | None = None  # the state before the first step
         self._first: np.ndarray | None = None
         self._last = np.zeros(1)  # the last energy
         # largest so far: drift, increment, kinetic energy, |g|, |G v|, momentum drift and size of each momentum
-        self._largest = np.zeros(5 + 2 * len(momenta))
+        self._largest = np.zeros(5 + 2 * len(self._of.momenta))
         self._trusted = np.zeros(1)  # the largest magnitude of the energy while it was right
 
     def begin(self, carry: Carry) -> None:
@@ -146,19 +173,9 @@ class Extremes:
         return 0.0 if self._first is None else self._first.item(0)
 
     def exploded(self) -> str:
-        """In words by how much the energy has grown, if no motion grows like that; else nothing.
-
-        Kinetic energy must have grown as well: a motion of the size of round-off has an energy of round-off.
-        """
-        if not self._of.accounted:
-            return ""
+        """In words by how much the energy has grown, if no motion grows like that; else nothing."""
         drift, magnitude = self._largest.item(0), self._largest.item(2)
-        before = max(abs(self._start_energy), self._trusted.item(0))
-        if drift <= _EXPLODED * before or magnitude <= _EXPLODED * before or not 0 < before < np.inf:
-            return ""
-        if not np.isfinite(drift + magnitude):
-            return "the energy is no longer a finite number"
-        return f"the energy has grown to {drift / before:.1g} times what it was"
+        return explosion(self._of, self._start_energy, self._trusted.item(0), drift, magnitude)
 
     def summary(self) -> Summary:
         """What the largest deviations so far say."""
@@ -168,7 +185,7 @@ class Extremes:
         """The same, put into words when somebody asks."""
         self._catch_up()
         energy, momenta, start = self._of.energy, self._of.momenta, self._start_energy
-        return functools.partial(_summary, energy, momenta, start, self._trusted.item(0), self._largest.copy())
+        return functools.partial(summary_from, energy, momenta, start, self._trusted.item(0), self._largest.copy())
 
     def state(self) -> dict[str, Any]:
         self._catch_up()
@@ -184,7 +201,8 @@ class Extremes:
         self._trusted = np.array([float(stored.get("trusted", self._largest[2]))])
 
 
-def _summary(energy: str, momenta: tuple[str, ...], start: float, trusted: float, largest: np.ndarray) -> Summary:
+def summary_from(energy: str, momenta: tuple[str, ...], start: float, trusted: float, largest: np.ndarray) -> Summary:
+    """What the largest deviations say of a run that began with the energy `start`."""
     return summary_of(energy, momenta, energy_scale(start, trusted, float(largest[2])) or 1.0, largest)
 
 

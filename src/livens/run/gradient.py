@@ -14,12 +14,12 @@ from livens.engine.compiled import CompiledStep
 from livens.errors import InputError, IntegrationError, LivensError
 from livens.expressions.numbers import whole_number
 from livens.models.model import Model
+from livens.run.beginning import beginning
 from livens.run.departure import Departure, Shift
 from livens.run.loss import Loss
 from livens.run.members import memory_of, rows_of
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
-from livens.run.run import Run
 from livens.run.simulate import compile_and_start
 from livens.run.tape import Tape, observed_numbers, recorded
 
@@ -211,7 +211,7 @@ def tape_of(
 ) -> tuple[CompiledStep, Tape, Departure]:
     """Carry out a plan so that its derivatives can be taken; `watched` if it is known to stay within bounds.
 
-    The last state is observed, or one of `every` so many, or those with the numbers that are given.
+    The last state is observed, or every one whose number `every` divides, or those with the given numbers.
     """
     reason = why_not(plan, watched)
     if reason:
@@ -221,7 +221,7 @@ def tape_of(
     compiled, initial = compile_and_start(plan)
     departure = Departure(plan, compiled, initial)
     memory = memory_of(compiled, plan.t0)(initial, plan.k, plan.h)
-    carry, stepper = Run.beginning(plan, compiled, initial, memory)
+    carry, stepper = beginning(plan, compiled, initial, memory)
     at = every if isinstance(every, np.ndarray) else observed_numbers(plan, every)
     return compiled, recorded(plan, compiled, carry, stepper, at, keep), departure
 

@@ -80,7 +80,7 @@ class EqualSteps:
         self._count_from(plan.t0)
 
     def _count_from(self, origin: float, counted: int = 0) -> None:
-        """From this time on, after so many steps; how many fit before the end, and what is left then."""
+        """Count steps from this time on, and find how many fit before the end and what is left then."""
         self._origin, self._counted = origin, counted
         self._steps, self._rest = whole_steps(self._plan.h, origin, self._plan.t_end)
 

@@ -20,7 +20,7 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.run.plan import Plan
 
-#: So many numbers of matrices are looked at together.
+#: Matrices with at most this many numbers are looked at together.
 _SLAB = 4_000_000
 #: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
 _REGULAR = 1e-8
@@ -216,7 +216,7 @@ def rows_of(
 
 
 def _rows(name: str, value: Any, dimensions: int) -> np.ndarray:
-    """Numbers of one or of many members; those of one have so many dimensions."""
+    """Numbers of one or of many members; those of one have `dimensions` dimensions."""
     try:
         found = np.array(value, dtype=float)
     except (TypeError, ValueError, OverflowError):

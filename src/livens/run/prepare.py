@@ -18,15 +18,17 @@ from livens.expressions.numbers import number, positive
 from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
+from livens.run.beginning import beginning
 from livens.run.control import StepControl
 from livens.run.events import Event
 from livens.run.plan import Plan
-from livens.run.run import Run
 from livens.run.simulate import compile_and_start, execute
 from livens.schemes.base import Scheme
 
-#: So many plans of a prepared step are remembered, if what a run is asked for are plain values.
-_REMEMBERED, _PLAIN = 64, {float, int, bool, str}
+#: A prepared step remembers at most this many plans; they are told apart by arguments of these plain types.
+_REMEMBERED, _PLAIN = 64, frozenset((float, int, bool, str, type(None)))
+#: What a run may be asked for beside its start and its parameters, in this order.
+_ASKED = ("h", "t_end", "t0", "every", "project", "store", "control")
 
 
 @dataclass(frozen=True)
@@ -76,16 +78,16 @@ class Prepared:
         given = {name: value for name, value in options.items() if value is not None}
         return Plan.of(self._model, start, fits=True, **{**self._defaults, **given})
 
-    def _plan_of_run(self, start: Mapping[str, Any], parameters: Any, **options: Any) -> Plan:
+    def _plan_of_run(self, start: Mapping[str, Any], parameters: Any, *asked: Any) -> Plan:
         """The plan of a run; one that differs from an earlier one only in where it starts need not be checked again."""
-        asked = tuple([(name, type(value), value) for name, value in options.items() if value is not None])
-        plain = all(kind in _PLAIN for _, kind, _ in asked)
-        known = self._checked.get(asked) if plain else None
+        kinds = tuple(map(type, asked))
+        plain = _PLAIN.issuperset(kinds)
+        known = self._checked.get((asked, kinds)) if plain else None
         if known is not None:
             return known.again(start, self._defaults.get("parameters") if parameters is None else parameters)
-        plan = self._plan(start, parameters=parameters, **options)
+        plan = self._plan(start, parameters=parameters, **dict(zip(_ASKED, asked, strict=True)))
         if plain and len(self._checked) < _REMEMBERED:
-            self._checked[asked] = plan
+            self._checked[asked, kinds] = plan
         return plan
 
     def run(
@@ -110,17 +112,8 @@ class Prepared:
         progress: bool | None = None,
     ) -> Result:
         """A run, as `livens.simulate` makes it; what is not given is as it was prepared, or the problem's own."""
-        plan = self._plan_of_run(
-            dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0),
-            parameters,
-            h=h,
-            t_end=t_end,
-            t0=t0,
-            every=every,
-            project=project,
-            store=store,
-            control=control,
-        )
+        start = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
+        plan = self._plan_of_run(start, parameters, h, t_end, t0, every, project, store, control)
         return execute(plan, events=events, out=out, force=force, progress=progress)
 
     # -- one step at a time -------------------------------------------------------------------------------------------
@@ -146,7 +139,7 @@ class Prepared:
         if getattr(plan.model, "stops", ()):
             raise InputError("steps one at a time hit no stops with a restitution: make a run")
         compiled, initial = compile_and_start(plan)
-        carry, stepper = Run.beginning(plan, compiled, initial)
+        carry, stepper = beginning(plan, compiled, initial)
         return MotionState(carry, stepper, compiled)
 
     def step(self, state: MotionState, h: float | None = None) -> MotionState:

@@ -12,7 +12,7 @@ from typing import Any
 from livens.expressions.stages import listening, nobody_listens
 
 _PATIENCE = 2.0
-#: So many stages of a preparation are shown at once, the last ones.
+#: At most this many stages of a preparation are shown at once, the last ones.
 _STAGES = 3
 
 

@@ -9,12 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from livens.engine.compiled import CompiledStep, compiled_step
-from livens.engine.factors import Order
-from livens.engine.pivots import SingularMatrixError
-from livens.engine.step_size import Control
-from livens.engine.steps import Carry, Stepper, Steps, Trouble, step_constants
-from livens.engine.variable_order import VariableOrderStepper
+from livens.engine.compiled import CompiledStep
+from livens.engine.steps import Carry, Steps, Trouble, step_constants
 from livens.errors import InputError, IntegrationError, Interrupted, WriteError
 from livens.models.model import InitialState
 from livens.results.checkpoint import Checkpoint
@@ -23,6 +19,7 @@ from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.actions import act
 from livens.run.advice import hidden_constraints_left, too_long_for_expensive_forces
+from livens.run.beginning import beginning, chunk_of, stepper_of
 from livens.run.events import Event
 from livens.run.extremes import Extremes
 from livens.run.interrupt import Interrupt
@@ -31,17 +28,7 @@ from livens.run.plan import Plan
 from livens.run.progress import Progress
 from livens.run.sampling import Sampling
 from livens.run.watch import Watch
-from livens.schemes.radau import Radau
-from livens.schemes.step import FlatEquations
 
-#: One call of the compiled loop takes at most this many steps, and numbers (what fits into a core's cache).
-_CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
-#: Large systems are bound by memory anyway; more steps at a time cost less between them.
-_ASSEMBLED_NUMBERS = 4_000_000
-#: The reference tier is slow: look at the clock and at Ctrl-C more often.
-_REFERENCE_STEPS = 32
-#: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.
-TYPICAL_STEP = 2.0**-10
 #: An event that acts this often within the time of one step would do so for ever.
 _OFTEN = 20
 #: What is counted from the first step on, also if the run is stopped and goes on later.
@@ -110,7 +97,7 @@ class Run:
         if earlier is None:
             assert initial is not None
             self.statistics, self._events = Statistics(), []
-            self._carry, self._stepper = self.beginning(plan, compiled, initial)
+            self._carry, self._stepper = beginning(plan, compiled, initial)
             for listener in self._listeners:
                 listener.begin(self._carry)
         else:
@@ -123,25 +110,6 @@ class Run:
         self._before = self.statistics.repivots, self.statistics.reference_steps
 
     # -- beginning, and going on --------------------------------------------------------------------------------------
-    @staticmethod
-    def beginning(
-        plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
-    ) -> tuple[Carry, Stepper]:
-        """State and unknowns before the first step, and who takes it; `memory` if what the scheme adds is known."""
-        carry, _ = Run.first_carry(plan, compiled, initial, memory)
-        return carry, _stepper(plan, compiled, carry)
-
-    @staticmethod
-    def first_carry(
-        plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
-    ) -> tuple[Carry, np.ndarray]:
-        """State and unknowns before the first step, and the constants of that step."""
-        if memory is None:
-            memory = compiled.scheme.memory(compiled.model, initial.values, plan.k, initial.t, plan.h)
-        z = compiled.layout.vector({**initial.values, **memory})
-        c = step_constants(plan.h, plan.t0, plan.k)
-        return Carry.start(initial.t, z, compiled.first_guess(z, c, plan.tier)), c
-
     def _checkpoint(self) -> Checkpoint:
         """The states of everything that goes on from step to step."""
         return {
@@ -157,7 +125,7 @@ class Run:
     def _restore(self, stored: Checkpoint) -> None:
         self._carry = Carry.restored(stored["carry"])
         self._march.restore(stored["march"])
-        self._stepper = _stepper(self._plan, self._compiled, self._carry)
+        self._stepper = stepper_of(self._plan, self._compiled, self._carry)
         if stored.get("stepper"):
             self._stepper.restore(stored["stepper"])
         for listener in self._listeners:
@@ -274,7 +242,7 @@ class Run:
             self._carry = Carry.start(before.t, made.z, self._compiled.first_guess(made.z, c, plan.tier))
             self._extremes.jump(before, self._carry, self._plan.k)
         watch.k = self._plan.k
-        cost, self._stepper = self._stepper.cost, _stepper(self._plan, self._compiled, self._carry)
+        cost, self._stepper = self._stepper.cost, stepper_of(self._plan, self._compiled, self._carry)
         self._stepper.cost = cost
         self._recorder.jump(self._carry)
         self._march.rebase(self._carry)
@@ -427,14 +395,6 @@ class Run:
         return Interrupted(message, self._finished("interrupted", message))
 
 
-def chunk_of(tier: str, numbers: int) -> int:
-    """How many steps of so many numbers are taken at a time."""
-    if tier == "reference":
-        return _REFERENCE_STEPS
-    most = _ASSEMBLED_NUMBERS if tier == "assembled" else _CHUNK_NUMBERS
-    return max(1, min(_CHUNK_STEPS, most // numbers))
-
-
 def _kept_events(earlier: Record) -> list[dict[str, Any]]:
     """The events up to where a run goes on: not those of the last steps, which a longer run does not take."""
     counts = earlier.checkpoint["run"].get("counts")
@@ -446,58 +406,3 @@ def _switched(plan: Plan, events: Sequence[Mapping[str, Any]]) -> Plan:
     changes = [event.get("changes", {}).get("parameters", {}) for event in events]
     changed = {name: value for change in changes for name, value in change.items()}
     return dataclasses.replace(plan, parameters={**plan.parameters, **changed}) if changed else plan
-
-
-def _stepper(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
-    """A tier for the run, with a pivot order that suits its first step."""
-    control, order, own = None, None, None
-    if plan.control and compiled.series:
-        own = plan.control.own_steps(plan.t_end - plan.t0)
-    elif plan.control:
-        estimated = compiled.estimated(plan.tier) if plan.control.estimates else None
-        control = plan.control.of(estimated, plan.h, plan.t_end - plan.t0)
-    if control is not None and isinstance(plan.scheme, Radau):
-        return _of_variable_order(plan, compiled, carry, control)
-    if plan.tier == "fused" and compiled.size:
-        c = step_constants(plan.h, plan.t0, plan.k)
-        typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())
-        try:
-            order = compiled.first_order(carry.x[-1], carry.z, c, typical)
-        except SingularMatrixError as error:
-            open_ = _undetermined(compiled.flat, carry.x[-1], carry.z, c)
-            raise IntegrationError(
-                f"the first step cannot be solved: {error}; {open_}. "
-                "If this is a singular position, start a little beside it"
-            ) from None
-    return compiled.stepper(plan.tier, plan.k, order, control, own, plan.threads)
-
-
-def _of_variable_order(plan: Plan, compiled: CompiledStep, carry: Carry, control: Control) -> Stepper:
-    """A stepper that changes between methods, each of which is compiled when it is needed."""
-    scheme = plan.scheme
-    assert isinstance(scheme, Radau)
-    c = step_constants(plan.h, plan.t0, plan.k)
-    typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())
-
-    def member(s: int) -> CompiledStep:
-        return compiled.once(("stages", s), lambda: compiled_step(compiled.model, scheme.member(s), compiled.dropped))
-
-    def order_for(one: CompiledStep, x: np.ndarray, z: np.ndarray) -> Order:
-        try:
-            return one.first_order(x, z, c, typical)
-        except SingularMatrixError as error:
-            raise IntegrationError(f"a step cannot be solved: {error}; {_undetermined(one.flat, x, z, c)}") from None
-
-    return VariableOrderStepper(compiled, plan.k, control, member, order_for)
-
-
-def _undetermined(e: FlatEquations, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> str:
-    """Which unknowns a singular Jacobian leaves open, in words."""
-    values = e.newton_function(x, z, c)[1].full().ravel()
-    if not np.all(np.isfinite(values)):
-        return "the derivatives of the model are not finite at the initial values"
-    matrix = np.zeros((e.size, e.size))
-    matrix[e.rows, e.columns] = values
-    direction = np.abs(np.linalg.svd(matrix)[2][-1])
-    names = [e.row_names[i] for i in np.flatnonzero(direction > 0.3 * direction.max())[:4]]
-    return f"the system does not determine what belongs to: {', '.join(names)}"

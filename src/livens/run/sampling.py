@@ -16,7 +16,7 @@ from livens.run.plan import Plan
 
 
 class Sampling:
-    """Calls the controllers of a model at the beginning of every so many steps.
+    """Calls the controllers of a model at equal numbers of steps.
 
     Commands are part of the state of the run; the controllers' own states, and what they said at which time, are here.
     """

@@ -7,30 +7,31 @@ takes the same steps again, bit for bit, and knows what to do.
 
 from __future__ import annotations
 
+import functools
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from livens.engine import loop
 from livens.engine.compiled import CompiledStep
-from livens.engine.newton import DONE, SLOW_ITERATIONS
+from livens.engine.newton import CORRECTIONS, DONE, SLOW_ITERATIONS
 from livens.engine.pivots import SingularMatrixError
-from livens.engine.step_size import NO_CONTROL
+from livens.engine.short import Rows, short_run
 from livens.engine.steps import Buffers, step_constants
-from livens.expressions.numbers import all_finite
 from livens.results.checkpoint import Checkpoint
 from livens.results.record import Record, Statistics
 from livens.results.recorder import side_by_side
 from livens.results.result import Result
-from livens.run.extremes import Extremes
-from livens.run.march import NO_FLOW, equal_policy, whole_steps
+from livens.run.beginning import TYPICAL_STEP, chunk_of, first_unknowns
+from livens.run.extremes import explosion, summary_from, watched
+from livens.run.march import whole_steps
 from livens.run.plan import Plan
-from livens.run.run import TYPICAL_STEP, Run, chunk_of
 
 #: Under this name a plan shares it with those that differ from it only in where they start and in parameters.
 _NAME = "short run"
+#: In which order variables that are no parts of the state stand.
+_BESIDE = {"t": 0, "step_size": 1, "newton_iterations": 2}
 
 
 def remember(plan: Plan, compiled: CompiledStep) -> None:
@@ -66,71 +67,82 @@ class ShortRun:
     def __init__(self, plan: Plan, compiled: CompiledStep) -> None:
         self.compiled = weakref.ref(compiled)
         self._facts = plan.facts(compiled)
-        self._steps, _ = whole_steps(plan.h, plan.t0, plan.t_end)
-        self._policy = equal_policy(plan.h, plan.t0, 0)
-        self._names, self._every = plan.variables(compiled), int(plan.every)
+        self._names = plan.variables(compiled)
         self._places, self._columns, _ = side_by_side(tuple(compiled.layout.sizes.items()), self._names)
+        steps, _ = whole_steps(plan.h, plan.t0, plan.t_end)
+        in_order = self._columns.stop if isinstance(self._columns, slice) else 0
+        self._rows = Rows(plan.h, plan.t0, steps, int(plan.every), in_order, SLOW_ITERATIONS)
+        self._count = steps // self._rows.every + 1
         self._typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())
 
     def run(
         self, plan: Plan, compiled: CompiledStep, begun: float, checkpoint: Callable[[], Checkpoint]
     ) -> Result | None:
         """None if not all of its steps were taken at once, or something is wrong with them."""
-        k, steps, known = plan.k, self._steps, self._facts
+        k, rows, known = plan.k, self._rows, self._facts
         initial = compiled.model.start(plan.start, k, plan.t0, plan.project, plan.redundant)
-        if initial.dropped:
+        of = watched(compiled, k)
+        if initial.dropped or of.columns is None:
             return None
-        carry, c = Run.first_carry(plan, compiled, initial)
+        z, x, c = first_unknowns(plan, compiled, initial)
         try:
-            order = compiled.first_order(carry.x[-1], carry.z, c, self._typical)
+            order = compiled.first_order(x, z, c, self._typical)
         except SingularMatrixError:
             return None
-        kernels = compiled.kernels(order)
+        seen, kept = np.zeros(of.columns.numbers), np.empty(self._count * (3 + rows.width))
         buffers = Buffers(k, compiled.flat.kind_sizes, 0, compiled.spare)
-        w = buffers.filled(carry, steps)
+        w = buffers.begun(z, x, rows.steps)
         ready = time.perf_counter()
         try:
-            status, _ = loop.advance(kernels, self._policy, NO_CONTROL, NO_FLOW, w, 0, steps, SLOW_ITERATIONS)
-            if status != DONE or not all_finite(w.Z[steps]):
+            if short_run(compiled.kernels(order), w, rows, of.columns, seen, kept) != DONE:
                 return None
-            times, sizes, counts = np.empty(steps + 1), np.empty(steps + 1), np.empty(steps + 1, dtype=np.int64)
-            corrections = loop.told(w.iterations, plan.t0, plan.h, times, sizes, counts)
-            states = w.Z[: steps + 1]
-            extremes = Extremes(compiled, k)
-            extremes.take(times, states)
-            if extremes.exploded():
-                return None
-            rows = states[:: self._every, self._columns].copy()
+            corrections = w.told.item(CORRECTIONS)
+            states = None if rows.width else w.Z[: rows.steps + 1 : rows.every, self._columns].copy()
         finally:
             buffers.release()
-        kept = {"t": times, "step_size": sizes, "newton_iterations": counts}
-        if self._every > 1:
-            kept = {name: array[:: self._every].copy() for name, array in kept.items()}
-        statistics = Statistics(steps, corrections, time.perf_counter() - ready, ready - begun)
+        found = seen.tolist()
+        trusted, start = found[of.columns.largest + 1 : of.columns.largest + 3]
+        if explosion(of, start, trusted, found[0], found[2]):
+            return None
+        statistics = Statistics(rows.steps, corrections, time.perf_counter() - ready, ready - begun)
         statistics.count_forces(plan.scheme)
         record = Record(
             lambda: plan.facts_like(known),  # type: ignore[arg-type]  # a record asks for what it is asked
-            extremes.summary_later(),  # type: ignore[arg-type]
+            functools.partial(  # type: ignore[arg-type]
+                summary_from, of.energy, of.momenta, start, trusted, seen[: of.columns.largest]
+            ),
             statistics,
             "complete",
             "",
             checkpoint,  # type: ignore[arg-type]
         )
-        result = Result(_Columns(self._names, kept, rows, self._places), record, system=plan.model)
+        result = Result(_Columns(self._names, self._places, self._count, kept, states), record, system=plan.model)
         result._scheme = plan.scheme
         return result
 
 
 class _Columns(Mapping[str, np.ndarray]):
-    """The variables of a run by name: those of the state are columns of one array."""
+    """The variables of a run by name: they are parts of one array, as `livens.engine.short.short_run` leaves it."""
 
     def __init__(
-        self, names: tuple[str, ...], kept: dict[str, np.ndarray], rows: np.ndarray, places: Mapping[str, slice | int]
+        self,
+        names: tuple[str, ...],
+        places: Mapping[str, slice | int],
+        count: int,
+        kept: np.ndarray,
+        states: np.ndarray | None,
     ) -> None:
-        self._names, self._kept, self._rows, self._places = names, kept, rows, places
+        self._names, self._places, self._count, self._kept, self._states = names, places, count, kept, states
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._rows[:, self._places[name]] if name in self._places else self._kept[name]
+        count = self._count
+        if name not in self._places:
+            first = _BESIDE[name] * count
+            part = self._kept[first : first + count]
+            return part.view(np.int64) if name == "newton_iterations" else part
+        if self._states is None:
+            self._states = self._kept[3 * count :].reshape(count, -1)
+        return self._states[:, self._places[name]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -21,13 +21,13 @@ from livens.models import observable
 from livens.models.model import Model
 from livens.results.ensemble import Ensemble, Reduced, Summaries
 from livens.results.record import Summary
+from livens.run.beginning import TYPICAL_STEP
 from livens.run.blocks import Work, carried_out
 from livens.run.extremes import conserved, energy_scale, summary_of, watched_columns
 from livens.run.march import whole_steps
 from livens.run.members import Members, first_states
 from livens.run.plan import Plan
 from livens.run.progress import Progress
-from livens.run.run import TYPICAL_STEP
 
 Reductions = Mapping[str, Callable[..., Any]]
 

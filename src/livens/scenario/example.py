@@ -24,7 +24,7 @@ start: {{x: -l, y: 0, v_x: 0, v_y: 0}}    # velocities may be left out if they a
 scheme: livens-em                       # see: livens list schemes
 h: 1e-3                                 # step size
 t_end: 10
-every: 1                                # store every so many steps
+every: 1                                # store every step whose number this divides
 # out: pendulum.h5                      # result file; if not given, named like this file
 """
 
@@ -39,7 +39,7 @@ options:                                # change one for a run with: --set speed
 scheme: livens-em                       # see: livens list schemes
 h: 1e-3                                 # step size
 t_end: 10
-every: 1                                # store every so many steps
+every: 1                                # store every step whose number this divides
 # out: four-bar.h5                      # result file; if not given, named like this file
 """
 

@@ -44,12 +44,12 @@ JOINTS = (*_BETWEEN_BODIES, "distance", "couple", *_OF_JOINTS)
 _IN_JOINTS = ("drive", "friction", "limit", "motor", "pd", "pid", "torsion_damper", "torsion_spring")
 #: Those whose name is a keyword, as they may be left without one.
 _NAMED_LATER = ("drive", "motor", "pd", "pid")
-FORCES = ("bushing", "cable", "damper", "spring", "spring_damper", "wrench", *_IN_JOINTS)
+FORCES = ("bushing", "cable", "damper", "gravitation", "spring", "spring_damper", "wrench", *_IN_JOINTS)
 
 #: What the values of an argument are; all others are numbers.
 _POINTS = ("a", "b", "at", "to", "position", "origin")
 _AXES = ("axis", "other_axis", "normal", "across")
-_NUMBERS = ("size", "inertia", "rotation", "axes", "radii", "velocity", "omega")
+_NUMBERS = ("centre", "size", "inertia", "rotation", "axes", "radii", "velocity", "omega")
 _WORDS = ("frame",)
 _FLAGS = ("crossed", "hold", "rotor")
 _OF_TIME = ("t",)
@@ -194,7 +194,7 @@ class Mechanism:
         between = {"type", "between", "joints", "joint", "body", "through", *(["weights"] if what == "couple" else [])}
         arguments = self._arguments(what, {k: v for k, v in given.items() if k not in between}, place)
         with self._at(place):
-            if what in _BETWEEN_BODIES or what == "bushing":
+            if what in _BETWEEN_BODIES or what in ("bushing", "gravitation"):
                 method(name, *self._listed(given, place, "between", 2, self._named_body), **arguments)
             elif what == "couple":
                 members = self._listed(given, place, "joints", None, self._joint)

@@ -166,7 +166,7 @@ class Scheme:
         raise InputError(f"scheme '{self.name}' takes equal steps, it has no use for a scaling function")
 
     def counted(self, steps: int, corrections: int) -> tuple[int, int]:
-        """How often forces and their Jacobians were evaluated in so many steps with so many Newton corrections.
+        """How often forces and their Jacobians were evaluated, for a number of steps and of Newton corrections.
 
         A correction needs both at its beginning; after the last one of a step, forces tell whether it was. Schemes that
         tell expensive forces apart count these.

@@ -11,12 +11,12 @@ from livens.models.system import System
 from livens.schemes.base import Requirement
 from livens.schemes.energy_momentum import EnergyMomentum
 from livens.schemes.ggl import FIXED_CONSTRAINTS, velocity_constraints
+from livens.schemes.livens_variational import MASS_WHERE_IT_MOVES
 from livens.schemes.recipes.element_equations import ElementEquations
 from livens.schemes.recipes.elements import ElementEnergies, Share, State
 from livens.schemes.step import StepEquations
 
 QUADRATIC_FORM = Requirement("kinetic_form", "a kinetic energy that is a quadratic form of the velocities")
-MASS_WHERE_IT_MOVES = Requirement("mass_where_it_moves", "mass in every motion that the constraints allow")
 
 
 class GGLEnergyMomentum(EnergyMomentum):

@@ -62,6 +62,8 @@ class Imex(MapScheme):
         if not tells_elements_apart(model):
             return [*super().missing(model), *no_constant_mass(model)][:1]
         missing = [] if all(twists(model).simple) else ["a constant mass matrix, diagonal if there are bodies"]
+        if not (model.regular_mass or model.frames):
+            missing.append("a regular mass matrix")
         if split_forces(model).constraints:
             missing.append("a model without constraints")
         if model.controls:

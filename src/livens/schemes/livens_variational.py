@@ -6,7 +6,10 @@ from typing import Any
 
 import casadi as ca
 
+from livens.schemes.base import Requirement
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
+
+MASS_WHERE_IT_MOVES = Requirement("mass_where_it_moves", "mass in every motion that the constraints allow")
 
 
 class LivensVariational(ElementScheme):
@@ -21,7 +24,7 @@ class LivensVariational(ElementScheme):
 
     As in RATTLE, lam keeps the position and mu the velocity on the constraints. The momentum p1 is given by a velocity
     v1 through the fibre derivative and never asked for a velocity, so the mass matrix may be singular or depend on q.
-    Unknowns are v and v1.
+    Where there is no mass, constraints must say how it moves: no force acts on v1. Unknowns are v and v1.
     """
 
     name = "livens-variational"
@@ -32,6 +35,7 @@ class LivensVariational(ElementScheme):
     conserves = ("constraint", "velocity_constraint", "momentum_maps")
     summary = "variational integrator on Livens' principle (midpoint), for singular and non-constant mass"
     source = "outlook of S004; docs/livens-variational.md"
+    requires = (MASS_WHERE_IT_MOVES,)
     unknowns = ("v", "v1")
     multipliers = ("lam", "mu")
 

@@ -117,7 +117,7 @@ class SemiExplicit(MapScheme):
             return ["steps of equal size"] if self.fictive or not self.kept else []
         if not tells_elements_apart(model):
             return [*super().missing(model), *no_constant_mass(model)][:1]
-        missing = [] if model.known_velocities or model.frames else ["a regular mass matrix"]
+        missing = [] if model.regular_mass or model.frames else ["a regular mass matrix"]
         if not model.quadratic_kinetic_energy:
             missing.append("a kinetic energy that is quadratic in the velocities")
         if model.rolls:

@@ -7,6 +7,7 @@ from typing import Any
 
 import casadi as ca
 
+from livens.schemes.base import Requirement
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
 from livens.schemes.step import StepEquations
 from livens.schemes.variational import Variational
@@ -32,9 +33,16 @@ class SymplecticEuler(ElementScheme):
     conserves = ("constraint", "momentum_maps")
     summary = "symplectic Euler, constraints on position level (index 3)"
     source = "S001 (41) with gam = 0, S003 2.6.4"
+    requires = (
+        Requirement("mass_or_damping_where_it_moves", "mass, or a damper, in every motion that the constraints allow"),
+    )
     unknowns = ("v",)
     multipliers = ("lam",)
     forms = ("elements", "phase space")
+
+    def missing(self, model: Any) -> list[str]:
+        """Of a Hamiltonian nothing: velocities are those of its momenta."""
+        return super().missing(model) if "elements" in model.forms else Variational(0.0).missing(model)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         kicked = Variational(0.0)

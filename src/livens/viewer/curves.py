@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens.analysis.joint_forces import JointForce, sizes
+from livens.analysis.joint_forces import PointForce, sizes
 from livens.analysis.observables import walk
 from livens.errors import LivensError
 from livens.viewer.frames import text
@@ -78,7 +78,7 @@ def curves_of(few: Result, asked: Sequence[str] = ()) -> list[dict[str, Any]]:
     return found
 
 
-def offered(few: Result, forces: Sequence[JointForce] = ()) -> list[dict[str, Any]]:
+def offered(few: Result, forces: Sequence[PointForce] = ()) -> list[dict[str, Any]]:
     """Curves that can be asked for in the page: joint forces, quantities of a mechanism, coordinates."""
     most = min(_OFFERED, _NUMBERS // max(1, len(few.t)))
     found: list[dict[str, Any]] = []
@@ -108,7 +108,7 @@ def _panel(name: str, series: Any) -> list[dict[str, Any]]:
 
 
 def _liveliest(curves: Mapping[str, np.ndarray], count: int) -> list[tuple[str, np.ndarray]]:
-    """At most so many of some curves, without those that do not change at all."""
+    """At most `count` of some curves, without those that do not change at all."""
     changing = ((name, y) for name, y in curves.items() if np.ptp(y) > 1e-9 * max(1e-300, float(np.abs(y).max())))
     return list(itertools.islice(changing, count))
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens.analysis.joint_forces import JointForce, joint_forces
+from livens.analysis.contact_forces import contact_forces
+from livens.analysis.joint_forces import PointForce, joint_forces
 from livens.errors import InputError
 from livens.models.scene import Drawn, Pose, Scene
 from livens.viewer.curves import curves_of, offered
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Of more bodies, no velocities are sent.
 _MOST_ARROWS = 50
-#: Where the way of everything is so many times as long as everything is large, the camera goes along.
+#: The camera follows the motion where the path is more than this many times as long as what moves is large.
 _FAR = 2.5
 #: Shapes that do not count for the size of the picture.
 _BACKGROUND = ("path",)
@@ -57,12 +58,12 @@ def run_data(
     few = part(result, rows)
     tracks = Tracks(len(rows))
     shapes: list[dict[str, Any]] = []
-    forces: list[JointForce] = []
+    forces: list[PointForce] = []
     low, high, size, fastest = -np.ones(3), np.ones(3), 1.0, 1.0
     if scene:
         # column by column, as the places of shapes are computed
         pose = scene.at(np.asfortranarray(where(few)), few.t)
-        forces = joint_forces(few, scene, pose)
+        forces = joint_forces(few, scene, pose) + contact_forces(few)
         velocities, fastest = _velocities(few, scene, pose)
         for shape in scene.shapes:
             entry = _shape(shape, pose, tracks)
@@ -95,15 +96,16 @@ def run_data(
     }
 
 
-def _large(forces: Sequence[JointForce]) -> float:
+def _large(forces: Sequence[PointForce]) -> float:
     """What counts as a large force; a short peak, as in a singular position, is no measure for the others."""
     if not forces:
         return 0.0
     largest = np.max([np.linalg.norm(force.force, axis=1) for force in forces], axis=0)
-    return float(np.quantile(largest[np.isfinite(largest)], 0.9)) if np.isfinite(largest).any() else 0.0
+    largest = largest[np.isfinite(largest) & (largest > 0)]  # most of the time a ball that bounces touches nothing
+    return float(np.quantile(largest, 0.9)) if largest.size else 0.0
 
 
-def _force(force: JointForce, tracks: Tracks) -> dict[str, Any]:
+def _force(force: PointForce, tracks: Tracks) -> dict[str, Any]:
     return {
         "name": force.name,
         "at": [tracks.add(column) for column in force.at.T],

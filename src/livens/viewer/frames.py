@@ -97,7 +97,7 @@ def part(result: Result, rows: np.ndarray) -> Result:
     chosen = slice(None) if len(rows) == len(result.t) else rows  # all of a long run are not copied
     arrays = {name: np.asarray(getattr(result, name))[chosen] for name in result.stored if name != "multipliers"}
     if "multipliers" in result.stored:
-        arrays["multipliers"] = at_nodes(result, np.asarray(result.multipliers).T).T[chosen]
+        arrays["multipliers"] = at_nodes(result).T[chosen]
     record = copy.copy(result.record)
     record.facts = copy.copy(result.facts)
     record.facts.every = max(2, result.facts.every)

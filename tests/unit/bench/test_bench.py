@@ -55,6 +55,13 @@ def row(text: str, start: str) -> list[str]:
     return next(line.split() for line in text.splitlines() if line.strip().startswith(start))
 
 
+def test_no_number_of_a_table_is_cut_off(capsys):
+    words = "a case that says at length what was measured, and beside what, and under which conditions it was so"
+    line = Line(words, 123.0, "us", Goal(">=", 1.25), "a peer with a long name and a setting", 1234.0)
+    show(Report(rounds=1, machine={}, lines=[line]))
+    assert row(capsys.readouterr().out, words)[-7:] == ["setting", "1234", "us", "10.0", ">=", "1.25", "yes"]
+
+
 def test_goals():
     assert Goal(">=", 30).met(30) and not Goal(">=", 30).met(29.9)
     assert Goal("<=", 1.2).met(1.2) and not Goal("<", 1.2).met(1.2)

@@ -51,6 +51,37 @@ def test_a_start_that_is_moved_stays_in_balance(scheme):
     assert np.abs(run.v[:, 1] - run.v[:, 0] / 2).max() < 1e-9
 
 
+@pytest.mark.parametrize("damping", [0.0, 0.3])
+def test_every_scheme_that_is_said_to_fit_takes_steps(damping):
+    """None may find out in its first step that it needs mass where there is none."""
+    model = two_springs(dissipation=lambda v: damping * v[1] ** 2)
+    fitting = [scheme for scheme in lv.schemes.all() if not scheme.missing(model) and not scheme.fictive]
+    assert len(fitting) > 10
+    for scheme in fitting:
+        run = lv.simulate(model, **START, scheme=scheme, h=0.05, t_end=0.2, project=True, tier="reference")
+        assert run.t[-1] == pytest.approx(0.2)
+
+
+def test_schemes_that_need_mass_say_so():
+    free, damped = two_springs(), two_springs(dissipation=lambda v: 0.3 * v[1] ** 2)
+    led = two_springs(constraints=lambda q: [q[0] - 2 * q[1]])
+    pushed = two_springs(forces=lambda v: [0.0, -0.6 * v[1]])
+    allowed = "in every motion that the constraints allow"
+    for model in (free, damped, pushed):
+        with pytest.raises(lv.InputError, match=f"needs mass {allowed}"):
+            lv.simulate(model, **START, scheme="livens-variational", h=0.05, t_end=0.2)
+    with pytest.raises(lv.InputError, match=f"needs mass, or a damper, {allowed}"):
+        lv.simulate(free, **START, scheme="symplectic-euler", h=0.05, t_end=0.2)
+    for model, scheme in ((led, "livens-variational"), (led, "symplectic-euler"), (damped, "symplectic-euler")):
+        assert not lv.schemes.get(scheme).missing(model)
+    assert not lv.schemes.get("symplectic-euler").missing(pushed)
+    run = lv.simulate(led, **START, scheme="livens-variational", h=0.01, t_end=1.0)
+    assert np.abs(run.q[:, 0] - 2 * run.q[:, 1]).max() < 1e-13
+    rate = np.sqrt(0.5)
+    x = np.cos(rate * run.t) + 0.3 / rate * np.sin(rate * run.t)
+    assert np.abs(run.q[:, 0] - x).max() < 1e-4
+
+
 def test_a_damper_gives_the_velocity():
     """Then the position is free, and the velocity follows from the forces: ``d v_y = x - 2 y``."""
     model = two_springs(dissipation=lambda v: 0.3 * v[1] ** 2)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import measured_order
 
 import livens as lv
 from livens import math as m
@@ -306,3 +307,75 @@ def test_a_controlled_mechanism_is_not_assembled():
     """Commands are read from the state by fused code alone: pieces would not see them."""
     with pytest.raises(lv.InputError, match="cannot be assembled"):
         servo().simulate(t_end=0.02, h=2e-3, tier="assembled")
+
+
+def test_bodies_attract_each_other():
+    """Two bodies circle about their common centre as Kepler says; energy and momenta stay as they are."""
+    mb = lv.Multibody()
+    sun = mb.box("sun", at=[0, 0, 0], size=[0.1, 0.2, 0.3], mass=2.0)
+    moon = mb.sphere("moon", at=[1, 0, 0], radius=0.1, mass=0.5)
+    mb.gravitation("pull", sun, moon, constant=3.0)
+    rate = (3.0 * 2.5) ** 0.5  # of a circle of radius one
+    mb.start(sun, velocity=[0, -0.2 * rate, 0])
+    mb.start(moon, velocity=[0, 0.8 * rate, 0])
+    errors, steps = [], [0.04, 0.02, 0.01, 0.005]
+    for h in steps:
+        run = mb.simulate(t_end=1.0, h=h)
+        gap = run["moon.position"] - run["sun.position"]
+        errors.append(np.abs(gap - np.column_stack([np.cos(rate * run.t), np.sin(rate * run.t), 0 * run.t])).max())
+        assert run.summary.max_energy_drift < 1e-13 and max(run.summary.momentum_drift.values()) < 1e-13
+    assert abs(measured_order(steps, errors) - 2) < 0.1
+    assert abs(mb.simulate(t_end=0.01, h=0.01, parameters={"sun.mass": 4.0})["potential_energy"][0] + 6.0) < 1e-13
+    with pytest.raises(lv.InputError, match="the ground has no mass"):
+        mb.gravitation("other", mb.ground, moon)
+
+
+def test_forces_through_invariants_are_those_of_all_coordinates():
+    """A motor through cosine and sine of an angle, and the same written out on all coordinates: one motion, and the
+    derivative of its equations is that of finite differences."""
+
+    def swing(through):
+        mb = lv.Multibody(gravity=[0, 0, -9.81])
+        arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1)
+        hand = mb.rod("hand", a=arm.b, b=[1.5, 0.1, 0.2], mass=0.5)
+        hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="y")
+        wrist = mb.revolute("wrist", arm, hand, at=arm.b, axis=[0, 1, 1])
+        for joint in (hinge, wrist):
+            mb.motor(joint, torque=lambda t, angle, rate: m.sin(t) - 3 * angle - 0.5 * rate)
+            mb.torsion_damper(f"{joint.name} damper", joint, viscosity=0.2)
+        if not through:
+            for element in mb._acting.values():
+                for role in ("forces", "dissipation"):
+                    if role in element.functions:
+                        element.functions[role] = _written_out(element, role)
+        return mb
+
+    runs = [swing(through).simulate(t_end=1.0, h=0.02, tier="reference") for through in (True, False)]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-12 < np.abs(runs[0].q - runs[0].q[0]).max()
+    assert runs[0].statistics.newton_iterations == runs[1].statistics.newton_iterations
+    assert np.abs(runs[0].dissipated_energy - runs[1].dissipated_energy).max() < 1e-12
+
+
+def _written_out(element, role):
+    """Forces and dissipation as functions of q and v alone, with slopes of the invariants by their own differences."""
+    given, n = element.functions[role], len(element.coordinates)
+
+    def slopes(q, k):
+        columns = []
+        for i in range(n):
+            e = np.eye(n)[i]
+            forth, back = given.invariants(q + e, k), given.invariants(q - e, k)
+            columns.append([(x - y) / 2 for x, y in zip(forth, back, strict=True)])  # exact, as they are quadratic
+        return columns
+
+    def function(q, v, t, k):
+        columns = slopes(q, k)
+        w = given.invariants(q, k)
+        u = [sum(v[i] * columns[i][j] for i in range(n)) for j in range(len(w))]
+        names = given.energy.__code__.co_varnames[: given.energy.__code__.co_argcount]
+        value = given.energy(**{name: dict(w=w, u=u, t=t, k=k)[name] for name in names})
+        if role == "dissipation":
+            return value
+        return [sum(f * columns[i][j] for j, f in enumerate(value)) for i in range(n)]
+
+    return function

@@ -12,6 +12,7 @@ import xarray
 import livens as lv
 from livens import math as m
 from livens.results.checksums import with_checksum, without_checksum
+from livens.run import beginning
 from livens.run import run as run_module
 from livens.run.interrupt import Interrupt
 
@@ -83,7 +84,7 @@ def interrupted(path, problem, t_end, chunks, **changes):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_module, "Interrupt", ControlC)
-        patch.setattr(run_module, "_CHUNK_STEPS", 41)
+        patch.setattr(beginning, "_CHUNK_STEPS", 41)
         with pytest.raises(lv.Interrupted) as caught:
             lv.simulate(problem, t_end=t_end, out=path, **changes)
     assert caught.value.result.t[-1] < t_end and lv.load(path).status == "interrupted"

@@ -274,7 +274,7 @@ def test_a_stopped_run_goes_on_bit_for_bit_in_any_pace(tmp_path, monkeypatch, op
     problem = lv.problems.load("kepler")
     whole = lv.simulate(problem, t_end=5.0, **options)
     with monkeypatch.context() as patch:
-        patch.setattr("livens.run.run._CHUNK_STEPS", 40)
+        patch.setattr("livens.run.beginning._CHUNK_STEPS", 40)
         patch.setattr("livens.run.run.Interrupt", Stopped)
         with pytest.raises(lv.Interrupted):
             lv.simulate(problem, t_end=5.0, out=tmp_path / "run.h5", **options)

@@ -9,9 +9,9 @@ from livens.analysis.study.grouped import run_members
 from livens.errors import InputError
 from livens.models.problem import Problem
 
-#: Every worker gets about this many blocks, so that none waits long for the last one; with at most so many runs each.
+#: Every worker gets about this many blocks, so that none waits long for the last one, with at most this many runs each.
 _SHARES, _MOST = 4, 512
-#: A block that fails on a worker is tried again so often; that of a worker that is lost is tried again anyway.
+#: A block that fails on a worker is tried again this often; that of a worker that is lost is tried again anyway.
 _RETRIES = 2
 
 

@@ -67,7 +67,7 @@ def _work(pipe: Connection, job: Callable[..., Any]) -> None:
 
 
 class Crew:
-    """So many workers for one job; use as a context manager, and leave it when done."""
+    """A number of workers for one job; use it as a context manager, and leave it when the job is done."""
 
     def __init__(self, count: int, job: Callable[..., Any]) -> None:
         self._job, self._count = job, count

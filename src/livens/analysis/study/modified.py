@@ -34,7 +34,7 @@ _PARTS = 12
 _ROWS = 8
 #: Runs with h and h/2 are compared as long as they are together: up to this part of what the motion moves.
 _TOGETHER = 0.01
-#: So many roundings of the energy count as round-off in every step; over many steps they add up at random.
+#: This many roundings of the energy count as round-off in every step; over many steps they add up at random.
 _ROUNDINGS = 100
 
 #: There is no drift if what may still be one moves the energy by less than this part of its amplitude in the run.

@@ -102,7 +102,7 @@ def uncertainty(
         deviation)`` of a normal distribution, a distribution of ``scipy.stats`` (anything with ``rvs``), or one sample
         for each member.
     :param outputs: names with functions of the state, or names of observables.
-    :param every: look at the outputs after so many steps; at the start and the end only, if not given.
+    :param every: look at the outputs after every this many steps; at the start and the end only, if not given.
 
     All members are run at once, see `livens.ensemble`; initial values are moved to the nearest consistent ones. A
     member that fails is left out and told in `failures`. The same `seed` draws the same samples.

@@ -20,12 +20,12 @@ from livens.models.model import InitialState, Model
 from livens.models.problem import Problem
 from livens.models.summed import dynamics
 from livens.models.system import System
+from livens.run.beginning import beginning
 from livens.run.departure import Departure, Shift
 from livens.run.gradient import plan_of, tape_of, why_not
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
-from livens.run.run import Run
 from livens.run.simulate import compile_and_start
 from livens.run.tape import Chunk, Tape, advanced
 from livens.schemes.base import Scheme
@@ -104,7 +104,7 @@ def lyapunov(
     """Lyapunov exponents of a motion: how fast deviations from it grow, on average over a long run.
 
     :param count: how many, the largest first.
-    :param interval: after so many steps the deviations are made orthogonal and short again.
+    :param interval: the number of steps after which the deviations are made orthogonal and short again.
     :param settle: the part of the run after which the average begins, so that the directions have found their places.
 
     Deviations are tangents of the steps taken (exact, not differences of two runs), they stay on the constraints, and
@@ -138,7 +138,7 @@ def lyapunov(
     if not steps:
         raise InputError(f"a run of {plan.t_end - plan.t0:g} has no step of h = {plan.h:g}")
     blocks = [(first, min(every, steps - first)) for first in range(0, steps, every)]
-    carry, stepper = Run.beginning(plan, compiled, initial)
+    carry, stepper = beginning(plan, compiled, initial)
     growth = np.empty((len(blocks), wanted))
     dc = np.zeros((wanted, 2 + plan.k.size))
     held = _held(compiled.model)

@@ -15,6 +15,7 @@ linear and angular momentum in energy-momentum schemes, whatever the shapes and 
 
 from livens.multibody.contacts.contact import Contact
 from livens.multibody.contacts.friction import Friction
+from livens.multibody.contacts.geometry.surface import Axial, Local, Surface
 from livens.multibody.contacts.laws import Hertz, Law, Linear, Material, Own, hertz_stiffness
 from livens.multibody.contacts.shape import (
     Box,
@@ -33,6 +34,7 @@ from livens.multibody.contacts.shape import (
 )
 
 __all__ = [
+    "Axial",
     "Box",
     "Capsule",
     "Contact",
@@ -45,12 +47,14 @@ __all__ = [
     "Hertz",
     "Law",
     "Linear",
+    "Local",
     "Material",
     "Own",
     "Pocket",
     "Points",
     "Shape",
     "Sphere",
+    "Surface",
     "Torus",
     "Tube",
     "hertz_stiffness",

@@ -25,7 +25,7 @@ def surroundings(first: Shape, second: Shape) -> ModelFunction | None:
     """The look of the one that belongs to the ground; nothing, if none does."""
     for still, other in ((first, second), (second, first)):
         if still.part.element is None and isinstance(still, HalfSpace):
-            return _floor(still, _EXTENT * other.size)
+            return _floor(still, other)
         if still.part.element is None and isinstance(still, Pocket) and still.part.dimension == 3:
             return _bowl(still)
         if still.part.element is None and isinstance(still, HeightField):
@@ -33,8 +33,11 @@ def surroundings(first: Shape, second: Shape) -> ModelFunction | None:
     return None
 
 
-def _floor(plane: HalfSpace, extent: float) -> ModelFunction:
-    return lambda: [shapes.ground(plane.at, extent, plane.drawn_axes)]
+def _floor(plane: HalfSpace, other: Shape) -> ModelFunction:
+    """The part of the plane that is below the other one at the start."""
+    upwards = plane.drawn_axes[:, -1]
+    below = other.at - upwards * (upwards @ (other.at - plane.at))
+    return lambda: [shapes.ground(below, _EXTENT * other.size, plane.drawn_axes)]
 
 
 def _hills(field: HeightField, extent: float) -> ModelFunction:

@@ -1,4 +1,4 @@
-"""What results show of a contact by name: ``ball-floor.force``, ``.normal``, ``.friction``, ``.depth``, ``.slip``."""
+"""What results show of a contact by name: ``ball-floor.force``, ``.point``, ``.normal``, ``.friction``, ``.depth``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import casadi as ca
 
 from livens import math as m
 from livens.expressions.parameters import Namespace
-from livens.models.quantity import Quantity
+from livens.models.quantity import Acting, Quantity
 from livens.models.system import System
 from livens.multibody.contacts.contact import Contact, Held
 from livens.multibody.contacts.friction import Friction, depth_of
-from livens.multibody.contacts.geometry.base import slip
+from livens.multibody.contacts.geometry.base import TINY, slip
 
 
 def quantities(contact: Contact, system: System, numbers: Mapping[int, int]) -> dict[str, Quantity]:
@@ -34,8 +34,16 @@ def quantities(contact: Contact, system: System, numbers: Mapping[int, int]) -> 
     def force(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
         return sum(ca.sum2(ca.horzcat(*part(q, v, k)[:2])) for part in parts)
 
+    def point(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        # where nothing touches, all spots count alike
+        weights = [part(q, v, k)[4] + TINY for part in parts]
+        places = [part(q, v, k)[5] for part in parts]
+        return sum(w * x for w, x in zip(weights, places, strict=True)) / sum(weights)
+
+    acting = Acting(on=second, by=contact.first.part.name, at=point)
     found = {
-        "force": Quantity(f"force of {name} on {second}, in space", "N", force, shape=(d,)),
+        "force": Quantity(f"force of {name} on {second}, in space", "N", force, shape=(d,), acts=acting),
+        "point": Quantity(f"where the force of {name} acts, in space", "m", point, shape=(d,)),
         "normal": Quantity(
             f"normal force of {name}, added over the points that touch",
             "N",
@@ -53,7 +61,7 @@ def quantities(contact: Contact, system: System, numbers: Mapping[int, int]) -> 
 
 
 class _Spot:
-    """Forces at one spot: ``(normal force, friction, depth, slip, size of the normal force)`` of the whole state."""
+    """Forces at one spot: ``(normal force, friction, depth, slip, size of the normal force, point)`` of the state."""
 
     def __init__(
         self, contact: Contact, held: Held, system: System, numbers: Mapping[int, int], place: Mapping[str, int]
@@ -73,8 +81,8 @@ class _Spot:
         self._sign = 1 if held.spot.second is contact.second.part else -1
 
     def __call__(self, q: Any, v: Any, k: Any) -> Sequence[Any]:
-        normal, friction, depth, sliding, size = self._function(q[self._i], v[self._i], k[self._where])
-        return self._sign * normal, self._sign * friction, depth, sliding, size
+        normal, friction, depth, sliding, size, point = self._function(q[self._i], v[self._i], k[self._where])
+        return self._sign * normal, self._sign * friction, depth, sliding, size, point
 
 
 def _forces(contact: Contact, held: Held, k: Namespace, symbols: Sequence[Any]) -> ca.Function:
@@ -93,5 +101,5 @@ def _forces(contact: Contact, held: Held, k: Namespace, symbols: Sequence[Any]) 
     if f is not None and f.coefficient:
         rubbing = k.friction * elastic / m.sqrt(m.dot(along, along) + k.smooth**2) * along
     # of the first body they have the other sign
-    outputs = [-size * normal, rubbing, -gap, along, size]
+    outputs = [-size * normal, rubbing, -gap, along, size, point]
     return ca.Function("contact", [q, v, ca.vertcat(*symbols)], [ca.densify(m.expression(m.array(x))) for x in outputs])

@@ -162,7 +162,7 @@ class Drawer:
             one = next(iter(self.mb.bodies.values()))
             still_seen = [dataclasses.replace(shape, trace=None) for shape in seen]
             name = self._name("surroundings", "scenery")
-            self.mb._act(name, Element(one.coordinates, name=name, look=lambda q: still_seen))
+            self.mb._act(name, Element(one.coordinates, name=name, look=lambda q: still_seen), "scenery")
 
     # -- joints -------------------------------------------------------------------------------------------------------
     def _join(self, link: Link, first: Part, second: Part, chain: list[Freedom]) -> None:
@@ -212,14 +212,16 @@ class Drawer:
             if turns:
                 mb.torsion_spring(name, joint, **given)
             else:
-                mb._act(name, joint.acting(name, given, potential=sliding.spring(joint.a, joint.b)))
+                spring = joint.acting(name, given, potential=sliding.spring(joint.a, joint.b))
+                mb._act(name, spring, "torsion_spring", joint)
         if freedom.damping:
             name, viscosity = f"{joint.name} damper", freedom.damping
             if turns:
                 mb.torsion_damper(name, joint, viscosity=viscosity)
             else:
                 functions: dict[str, Any] = dict(dissipation=sliding.damper(joint.a, joint.b))
-                mb._act(name, joint.acting(name, dict(viscosity=viscosity), **functions))
+                damper = joint.acting(name, dict(viscosity=viscosity), **functions)
+                mb._act(name, damper, "torsion_damper", joint)
         if freedom.friction:
             level: dict[str, float] = {"torque" if turns else "force": freedom.friction}
             mb.friction(f"{joint.name} friction", joint, **level)

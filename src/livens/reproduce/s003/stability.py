@@ -18,7 +18,7 @@ from livens.run.simulate import simulate
 _ALPHAS = (0.25, 0.5, 0.75)
 
 
-#: So many oscillators are integrated side by side.
+#: This many oscillators are integrated side by side.
 _MANY = 32
 _NAMES = ("k_A", "c_A", "k_B", "c_B")
 

@@ -27,7 +27,7 @@ def layer(
 
     :param inputs: names of initial values (``q0 v0 p0 x0``) and parameters, in the order of the arguments.
     :param outputs: names of variables (``q v p x``): arrays with one row for each time that is looked at, which are
-        those of every so many steps, or the last one alone.
+        those of every step whose number `every` divides, or the last one alone.
 
     `jax.grad`, `jax.vjp` and `jax.jit` work, `jax.vmap` takes one run after the other. The steps are livens' own native
     code; what JAX is given is their exact derivative. Single precision of JAX is rounded at the door: switch on

@@ -17,7 +17,7 @@ from livens.run.prepare import Prepared
 from livens.run.tape import Tape, observed_numbers
 
 _STARTS = ("q0", "v0", "p0", "x0")
-#: So many runs are kept between the way forth and the way back.
+#: At most this many runs are kept between the forward and the backward pass.
 _KEPT = 8
 
 

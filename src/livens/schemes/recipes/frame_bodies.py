@@ -164,14 +164,14 @@ class BodyRecipe:
         free = Motion(_like(b.u), _like(b.w), b.start, _likes(b.mid), _likes(b.end), _likes(b.rates), _like(b.more))
         pushed = ca.SX.sym("r", self.d * (1 + self.count))
         balance = self.balance(free, old, pushed, ca.SX.zeros(pushed.numel()), inertia, h)
-        unknown, middle = ca.vertcat(*free.unknown), ca.vertcat(*free.mid, *free.rates)
-        found = [ca.jacobian(balance, x) for x in (unknown, middle, pushed)]
+        unknown, moving = ca.vertcat(*free.unknown), ca.vertcat(*free.mid, *free.end, *free.rates)
+        found = [ca.jacobian(balance, x) for x in (unknown, moving, pushed)]
         values = [*b.flat, rows]
-        by_unknown, by_middle, by_rows = ca.substitute(found, [*free.flat, pushed], values)
+        by_unknown, by_moving, by_rows = ca.substitute(found, [*free.flat, pushed], values)
         total = by_unknown @ self.turn(b, h)
         if self.count:
             moved = self.spread(b)[self.d :, :]
-            total = total + by_middle @ ca.vertcat(h / 2 * moved, moved)
+            total = total + by_moving @ ca.vertcat(h / 2 * moved, h * moved, moved)
         return total, by_rows
 
     # -- momenta ------------------------------------------------------------------------------------------------------
@@ -224,8 +224,8 @@ class LieBody(BodyRecipe):
         2 m u - 2 p0 = h F                                             p1  = 2 m u - p0
         2 J W + h W x J W - 2 Pi0 = h R0^T (tau - a x tau)             Pi1 = 2 J W - Pi0        W = R0^T w
 
-    This is ``l1 = l0 + h tau`` in space with ``w = Rm J^-1 (Pi0 + Pi1)/2``, multiplied out; the second equation is
-    solved in the form ``(I - a^)^-1 R0 (...) = h tau``. Pi is stored and not computed from momenta of directors again:
+    This is ``l1 = l0 + h tau`` in space with ``w = Rm J^-1 (Pi0 + Pi1)/2``, multiplied out; it is solved in the form
+    ``R1 Pi1 - R0 Pi0 = h tau``. Pi is stored and not computed from momenta of directors again:
     that would let rounding of the directors into the energy.
     """
 
@@ -275,10 +275,30 @@ class LieBody(BodyRecipe):
             return of_centre
         if self.d == 2:
             return ca.vertcat(of_centre, twice_spin - 2 * old.spin + torque)
-        R, a = ca.horzcat(*b.start), h / 2 * b.w
-        change = R @ (twice_spin + h / 2 * cross(R.T @ b.w, twice_spin) - 2 * old.spin)
-        turned = (change + cross(a, change) + a * ca.dot(a, change)) / (1 + ca.dot(a, a))
-        return ca.vertcat(of_centre, turned + torque)
+        after = ca.horzcat(*b.end) @ (twice_spin - old.spin)
+        return ca.vertcat(of_centre, after - ca.horzcat(*b.start) @ old.spin + torque)
+
+    def slopes(self, b: Motion, old: BodyState, rows: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
+        """In space, of ``R1 Pi1 - R0 Pi0 + sum dm_i x r_i`` with ``Pi1 = 2 J W - Pi0``, written out::
+
+            -h l1^ + 2 R1 J R0^T (I - a^ + a a^T) + h/2 sum (d1_i r_i^T - d1_i.r_i I)
+
+        where ``R0^T (I - a^ + a a^T)`` is ``1 + a.a`` times the transpose of the directors in the middle.
+        """
+        if self.d == 2 or not self.count or self.more:
+            return super().slopes(b, old, rows, inertia, h)
+        R, a = ca.horzcat(*b.end), h / 2 * b.w
+        J = ca.trace(inertia.euler) * ca.SX.eye(3) - inertia.euler
+        larger = ca.horzcat(*(d + cross(a, d) + a * ca.dot(a, d) for d in b.start))
+        turning = 2 * ((R @ J) @ larger.T) - h * hat(R @ (2 * self.spin_of(b, inertia) - old.spin))
+        for d, r in zip(b.end, self.parts(rows)[1:], strict=True):
+            turning += h / 2 * (d @ r.T - ca.dot(d, r) * ca.SX.eye(3))
+        total, by_rows = ca.SX(6, 6), ca.SX(6, 12)
+        total[:3, :3], total[3:, 3:] = 2 * inertia.mass * ca.SX.eye(3), turning
+        by_rows[:3, :3] = ca.SX.eye(3)
+        for i, d in enumerate(b.mid, 1):
+            by_rows[3:, 3 * i : 3 * i + 3] = hat(d)
+        return total, by_rows
 
     def pushed(self, b: Motion, rows: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
         """Changes of both momenta by the rows of all elements, contracted: minus the impulses of forces.

@@ -20,10 +20,9 @@ from livens.models.element import ElementModel
 from livens.models.frames import Frame, body_kinds, mass_and_euler
 from livens.models.model import digest_of
 from livens.models.system import System
-from livens.schemes.gradients.equivariant import Equivariant
-from livens.schemes.gradients.gonzalez import Gonzalez
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, State
 from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState, GGLBody, cross
+from livens.schemes.recipes.frame_chains import Chain, Slopes, chained
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.step import FlatEquations, StepEquations, table_digest
 
@@ -75,10 +74,10 @@ class FrameKernel:
         self.model, self.m, self.idle = model, m, not m and _zero(rows)
         arguments = [v_m, lam, q, h, t, model.k]
         self.share = ca.Function("share", arguments, [rows, constraints, work])
-        slopes = [ca.jacobian(rows, v_m), ca.jacobian(rows, lam), ca.jacobian(constraints, v_m)]
-        self.slopes = ca.Function("slopes", arguments, slopes)
-        #: The derivative by v_m as a product of small matrices, where it is one; see `chained`.
-        self.chain = None if m else chained(scheme.force_scheme(), model, arguments)
+        #: The derivative by v_m as products of small matrices, where it is that; see `chained`.
+        self.chain: Chain | None = chained(scheme.force_scheme(), model, arguments)
+        by_v = ca.jacobian(rows, v_m) if self.chain is None else ca.SX(n, n)
+        self.slopes = ca.Function("slopes", arguments, [by_v, ca.jacobian(rows, lam), ca.jacobian(constraints, v_m)])
         if scheme.both_levels and m:
             pull = ca.densify(scheme.pull(energies, q, v_m, gam, h, t))
             self.pull = ca.Function("pull", [v_m, gam, q, h, t, model.k], [pull])
@@ -92,52 +91,6 @@ class FrameKernel:
                 *((parts[1], x) for x in (v_m, v1)),
             ]
             self.levels = Slopes(ca.Function("levels", arguments, [ca.jacobian(ca.SX(y), x) for y, x in by]))
-
-
-@dataclass(frozen=True)
-class Slopes:
-    """Derivatives of a kernel's functions: they follow from these, and are no part of what the step is."""
-
-    of: ca.Function
-
-
-#: Energies through at least this many invariants have derivatives that are cheaper as products.
-_MANY_INVARIANTS = 4
-
-
-def chained(scheme: Any, model: ElementModel, arguments: list[Any]) -> Slopes | None:
-    """The derivative of an element's rows by v_m in the parts of ``U H V + S``, for an energy through many invariants.
-
-    Its forces are ``D^T f`` with the slopes D of the invariants in the middle and the discrete gradient f of the energy
-    by the invariants. So U is ``h D^T``, H the derivative of f by the increment of the invariants, V how this follows
-    from v_m, and S what changes with the slopes, and with other forces of the element.
-    """
-    given, gradient = model.through.get("potential"), getattr(scheme, "gradient", None)
-    if given is None or given.w.numel() < _MANY_INVARIANTS or not isinstance(gradient, Equivariant):
-        return None
-    if not isinstance(gradient.inner, Gonzalez):
-        return None
-    v_m, _, q, h, t, k = arguments
-    D = ca.Function("D", [model.q, model.k], [ca.jacobian(given.of, model.q)])
-    of, energy = ca.Function("of", [model.q, model.k], [given.of]), ca.Function("F", [given.w, model.k], [given.energy])
-    w, f = ca.SX.sym("w", given.w.numel()), ca.SX.sym("f", given.w.numel())
-    by_w = gradient.inner(energy, of(q, k), w, k)
-    middle, increment = D(q + h / 2 * v_m, k), D(q + h / 2 * v_m, k) @ (h * v_m)
-    force, H = ca.substitute([by_w, gradient.inner.derivative(energy, of(q, k), w, k)], [w], [increment])
-    # invariants are quadratic, so their increment changes with the end of the step as they do there
-    bent = ca.substitute(ca.jacobian(h * middle.T @ f, v_m), f, force)
-    others = _other_forces(scheme, model, v_m, q, h, t)
-    parts = [h * middle.T, H, h * D(q + h * v_m, k), bent + others]
-    return Slopes(ca.Function("chain", arguments, [ca.sparsify(part) for part in parts]))
-
-
-def _other_forces(scheme: Any, model: ElementModel, v_m: Any, q: Any, h: Any, t: Any) -> Any:
-    """How the rows of an element change with v_m without its potential."""
-    parts = model.q, model.v, model.t, model.k, model.quaternions
-    rest = ElementModel(*parts, ca.SX(0), ca.SX(0), model.R, model.F, ca.SX(0, 1), {})
-    unknown = SimpleNamespace(v_m=v_m, lam=ca.SX(0, 1))
-    share = scheme.share(ElementEnergies(rest), State(q=q, v=v_m, p=v_m), State(q=q + h * v_m), unknown, h, t)
-    return ca.jacobian(ca.densify(ca.vertcat(*share.rows)), v_m)
 
 
 class BodyKernel:
@@ -391,10 +344,12 @@ class FrameEquations(StepEquations):
         """
         n, m, size = self.system.n, self.system.m, self.unknowns["bodies"].stop
         by_v, by_lam, of_g = ca.SX(n, n), ca.SX(n, m), ca.SX(m, n)
+        products: list[tuple[list[int], Any, Any, Any]] = []
         for e in self.elements:
             i, own = e.coordinates, list(range(e.constraints.start, e.constraints.stop))
-            slopes = e.kernel.slopes(v_m[i], _at(lam, e.constraints), q[i], h, t, k[e.parameters])
-            by_v += _placed(slopes[0], i, i, (n, n))
+            arguments = v_m[i], _at(lam, e.constraints), q[i], h, t, k[e.parameters]
+            slopes = e.kernel.slopes(*arguments)
+            by_v += _placed(_rest(e.kernel, slopes, arguments, i, products), i, i, (n, n))
             if own:
                 by_lam += _placed(slopes[1], i, own, (n, m))
                 of_g += _placed(slopes[2], own, i, (m, n))
@@ -410,7 +365,7 @@ class FrameEquations(StepEquations):
             pairs = [(a, b) for a in turning for b in turning]
             turns |= {(y[a], y[b]): turn[a, b] for a, b in pairs}
         kept = list(self.kept)
-        both = direct + contract @ (by_v @ spread)
+        both = direct + contract @ (by_v @ spread) + _multiplied(products, contract, spread)
         if kept:
             none = ca.SX(len(kept), len(kept))
             both = ca.blockcat([[both, contract @ by_lam[:, kept]], [of_g[kept, :] @ spread, none]])
@@ -430,10 +385,12 @@ class FrameEquations(StepEquations):
         R_v, P_v, R_1 = ca.SX(n, n), ca.SX(n, n), ca.SX(n, n)
         R_lam, R_gam, P_gam = ca.SX(n, m), ca.SX(n, m), ca.SX(n, m)
         g_v, H_v, H_1 = ca.SX(m, n), ca.SX(m, n), ca.SX(m, n)
+        products: list[tuple[list[int], Any, Any, Any]] = []
         for e in self.elements:
             i, own = e.coordinates, list(range(e.constraints.start, e.constraints.stop))
-            slopes = e.kernel.slopes(at.v_m[i], _at(at.lam, e.constraints), at.q[i], h, t, at.k[e.parameters])
-            R_v += _placed(slopes[0], i, i, of_n)
+            arguments = at.v_m[i], _at(at.lam, e.constraints), at.q[i], h, t, at.k[e.parameters]
+            slopes = e.kernel.slopes(*arguments)
+            R_v += _placed(_rest(e.kernel, slopes, arguments, i, products), i, i, of_n)
             if not own:
                 continue
             R_lam += _placed(slopes[1], i, own, of_m)
@@ -475,7 +432,8 @@ class FrameEquations(StepEquations):
         mu_eta = Y + Y_pull @ P_eta
         twist_eta = T + T_mu @ mu_eta
         by_1 = D_rows @ R_1 + D_1
-        own_rows = D + D_rows @ (R_v @ S) + by_1 @ E + (by_1 @ S) @ twist_eta + D_pull @ P_eta + D_mu @ mu_eta
+        own_rows = D + D_rows @ (R_v @ S) + _multiplied(products, D_rows, S)
+        own_rows += by_1 @ E + (by_1 @ S) @ twist_eta + D_pull @ P_eta + D_mu @ mu_eta
         blocks = [[own_rows]]
         if kept:
             blocks[0].append(D_rows @ R_lam[:, kept])
@@ -547,6 +505,23 @@ def _massless(model: ElementModel, body: bool) -> ElementModel:
     parts = model.q, model.v, model.t, model.k, model.quaternions
     g = ca.SX(0, 1) if body else model.g[: model.on_position] if model.on_position else ca.SX(0, 1)
     return ElementModel(*parts, ca.SX(0), model.V, model.R, model.F, g, through, model.rates)
+
+
+def _rest(kernel: FrameKernel, slopes: Any, arguments: Any, places: list[int], products: list[Any]) -> Any:
+    """The derivative of an element's rows by v_m but for its products, which are noted with their places."""
+    if kernel.chain is None:
+        return slopes[0]
+    found, rest = kernel.chain(*arguments)
+    products += [(places, *one) for one in found]
+    return rest
+
+
+def _multiplied(products: list[Any], contract: Any, spread: Any) -> Any:
+    """``contract U H V spread`` of all products, from outside to inside."""
+    found = ca.SX(contract.size1(), spread.size2())
+    for places, U, H, V in products:
+        found += (contract[:, places] @ U) @ (H @ (V @ spread[places, :]))
+    return found
 
 
 def _placed(block: Any, rows: list[int], columns: list[int], shape: tuple[int, int]) -> Any:

@@ -239,8 +239,11 @@ def _turned_slopes(kernel: FrameKernel, arguments: Any, contract: Any, spread: A
     """The derivative of the forces on bodies at given arms; bodies have fewer unknowns than invariants directors."""
     if kernel.chain is None:
         return contract @ kernel.slopes(*arguments)[0] @ spread
-    U, H, V, S = kernel.chain.of(*arguments)
-    return ((contract @ U) @ H) @ (V @ spread) + contract @ S @ spread
+    products, rest = kernel.chain(*arguments)
+    found = contract @ rest @ spread
+    for U, H, V in products:
+        found += ((contract @ U) @ H) @ (V @ spread)
+    return found
 
 
 def _whole_directors(

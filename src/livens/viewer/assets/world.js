@@ -26,6 +26,7 @@ const UNITS = {
   ring: () => new T.TorusGeometry(1, 0.06, 12, 64),
   spring: () => new T.TubeGeometry(new Helix(), 400, 0.06, 8).scale(1, 1 / 8, 1),
   floor: () => new T.PlaneGeometry(1, 1),
+  slab: () => new T.BoxGeometry(1, 1, 1).translate(0, -0.5, 0),
   arrow: () => new T.ConeGeometry(0.5, 1, 16),
 };
 
@@ -133,7 +134,10 @@ class World {
       shape.item = this.put("cylinder", shape, tint || SPRING, (into) => between(run, points, 0, 0.55, w, into));
       this.put("cylinder", shape, STEEL, (into) => between(run, points, 0.55, 1, 0.35 * w, into));
     } else if (kind === "ground" && given.size) {
-      shape.item = first("floor", "#c9cdd0", (s) => s.setScalar(given.size));
+      // in the plane its second axis is upwards, in space the third
+      if (planar) shape.item = this.put("slab", shape, "#c9cdd0", (into) =>
+        into.compose(run.point(points[0], place), run.turn(shape.turn, quaternion), scale.set(given.size, 0.02 * size, 0.1 * size)));
+      else shape.item = first("floor", "#c9cdd0", (s) => s.setScalar(given.size));
     } else if (kind === "ground") {
       const down = planar ? new T.Quaternion() : new T.Quaternion().setFromUnitVectors(Y, new T.Vector3(0, 0, 1));
       if (planar) down.setFromAxisAngle(Y, Math.PI / 4);

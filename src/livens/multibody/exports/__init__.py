@@ -1,0 +1,1 @@
+"""Mechanisms as files of other codes."""

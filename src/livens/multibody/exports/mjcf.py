@@ -1,0 +1,233 @@
+"""A mechanism as an MJCF file of MuJoCo, at the pose it starts from, with the velocities of the start as a keyframe.
+
+Bodies hang on one another as MuJoCo wants it; joints that close loops become ``equality`` constraints. MuJoCo holds
+these softly, and contacts, laws of motors and the like have no counterpart there: what is not in the file is said.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Comment, SubElement, indent, tostring
+from xml.etree.ElementTree import Element as Tag
+
+import numpy as np
+
+from livens import rotations as rot
+from livens.multibody.exports.geoms import axes_in_space, in_space, numbers, write_geoms
+from livens.multibody.exports.tree import Branch, Freedom, Pose, Tree
+from livens.multibody.joint import Joint
+from livens.multibody.parts import Part, point_in_space
+
+if TYPE_CHECKING:
+    from livens.multibody.builder import Multibody
+
+#: A particle has no inertia, and MuJoCo has no body without: that of a ball of this radius, in metres.
+_SPECK = 1e-4
+
+
+def write_mjcf(mb: Multibody, path: Path) -> list[str]:
+    """Write the file, and return what is not in it, in sentences."""
+    writer = Writer(mb)
+    root = writer.written(path.stem)
+    indent(root)
+    path.write_text(tostring(root, encoding="unicode") + "\n", encoding="utf-8")
+    return writer.notes
+
+
+class Writer:
+    """Writes one mechanism."""
+
+    def __init__(self, mb: Multibody) -> None:
+        self.mb, self.notes = mb, list[str]()
+        q, v = mb.started
+        self.tree = Tree(mb.bodies, mb.ground, list(mb.connections.values()), _poses(mb, q, v))
+        #: What acts in a joint of MuJoCo, by its name.
+        self.acting: dict[str, dict[str, str]] = {}
+        self.tendons, self.equality, self.actuators = Tag("tendon"), Tag("equality"), Tag("actuator")
+        self.sites: dict[str, list[Tag]] = {}
+
+    def written(self, name: str) -> Tag:
+        mb, root = self.mb, Tag("mujoco", model=name)
+        for one, (what, given) in mb._said.items():
+            self._force(one, what, given)
+        left = (*mb._contacts, *(f"{one}, a beam" for one in mb.beams), *mb._sampled)
+        self.notes += [f"'{one}' is not in the file" for one in left]
+        for coupling in mb.couplings.values():
+            self._couple(coupling.name, coupling.members)
+        for joint in self.tree.closing:
+            self._close(joint)
+        gravity = np.zeros(3) if mb.gravity is None else in_space(mb.gravity)
+        SubElement(root, "compiler", angle="radian", inertiafromgeom="false", autolimits="true")
+        SubElement(root, "option", gravity=numbers(gravity))
+        seen = SubElement(root, "default")
+        SubElement(seen, "geom", contype="0", conaffinity="0", mass="0")
+        world = SubElement(root, "worldbody")
+        SubElement(world, "light", pos="0 0 10", directional="true")
+        world.extend(self.sites.get("ground", []))
+        for branch in self.tree.branches:
+            self._body(world, branch, Pose(np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3)))
+        root.extend(tag for tag in (self.tendons, self.equality, self.actuators) if len(tag))
+        root.append(self._start())
+        for note in self.notes:
+            root.insert(0, Comment(f" {note.replace('--', '- -')} "))
+        return root
+
+    # -- bodies -------------------------------------------------------------------------------------------------------
+    def _body(self, within: Tag, branch: Branch, parent: Pose) -> None:
+        part, pose = branch.part, self.tree.poses[branch.part.name]
+        turn = parent.rotation.T @ pose.rotation
+        place = parent.rotation.T @ (pose.position - parent.position)
+        tag = SubElement(within, "body", name=part.name, pos=numbers(place), quat=numbers(rot.from_matrix(turn)))
+        self._inertia(tag, part)
+        for one in branch.freedoms:
+            self._freedom(tag, one, pose)
+        write_geoms(tag, part, self.notes.append)
+        tag.extend(self.sites.get(part.name, []))
+        for child in branch.children:
+            self._body(tag, child, pose)
+
+    def _inertia(self, tag: Tag, part: Part) -> None:
+        assert part.element is not None
+        given = part.element.parameters.values
+        mass = float(given["mass"])
+        if "euler" in given:
+            J = np.trace(given["euler"]) * np.eye(3) - given["euler"]
+        elif "moment" in given:  # in the plane, only the third matters
+            J = float(given["moment"]) * np.diag([0.5, 0.5, 1.0])
+        else:
+            J = 0.4 * mass * _SPECK**2 * np.eye(3)
+        six = [J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2]]
+        SubElement(tag, "inertial", pos="0 0 0", mass=numbers([mass]), fullinertia=numbers(six))
+
+    def _freedom(self, tag: Tag, one: Freedom, pose: Pose) -> None:
+        if one.kind == "free":
+            SubElement(tag, "freejoint", name=one.name)
+            return
+        place = pose.rotation.T @ (one.at - pose.position)
+        found = dict(name=one.name, type=one.kind, pos=numbers(place))
+        if one.kind != "ball":
+            found |= dict(axis=numbers(pose.rotation.T @ one.axis), ref=numbers([one.reference]))
+        SubElement(tag, "joint", found | self.acting.get(one.name, {}))
+
+    def _start(self) -> Tag:
+        """The keyframe ``start``."""
+        places, rates = list[float](), list[float]()
+        for branch in self.tree:
+            pose = self.tree.poses[branch.part.name]
+            for one in branch.freedoms:
+                rates += one.rates
+                if one.kind == "free":
+                    places += [*pose.position, *rot.from_matrix(pose.rotation)]
+                else:
+                    places += [1.0, 0.0, 0.0, 0.0] if one.kind == "ball" else [one.reference]
+        found = Tag("keyframe")
+        SubElement(found, "key", name="start", qpos=numbers(places), qvel=numbers(rates))
+        return found
+
+    # -- loops and couplings ------------------------------------------------------------------------------------------
+    def _close(self, joint: Joint) -> None:
+        """Points that stay together; of a hinge in space, two of them on its axis."""
+        part, lever, other = joint.first, in_space(joint.parameters["X"]), joint.second
+        axes = axes_in_space(joint.parameters["A"])
+        if part.element is None:  # what it is closed with is the world if nothing is said
+            part, lever, other = joint.second, in_space(joint.parameters["Y"]), joint.first
+            axes = axes_in_space(joint.parameters["B"])
+        ends = dict(body1=part.name) | ({} if other.element is None else dict(body2=other.name))
+        if joint.what == "fixed":
+            SubElement(self.equality, "weld", dict(name=joint.name) | ends)
+            return
+        SubElement(self.equality, "connect", dict(name=joint.name, anchor=numbers(lever)) | ends)
+        if joint.what == "revolute" and joint.first.dimension == 3:
+            along = lever + 0.1 * axes[:, 2]
+            SubElement(self.equality, "connect", dict(name=f"{joint.name} axis", anchor=numbers(along)) | ends)
+
+    def _couple(self, name: str, members: Any) -> None:
+        """``sum weight_i (angle_i or position_i)`` stays as it is."""
+        names = [self._name(name, joint, "hinge" if quantity == "angle" else "slide") for joint, quantity, _ in members]
+        if any(not one for one in names):
+            return
+        weights = [weight for _, _, weight in members]
+        if len(names) == 2:
+            ratio = numbers([0, -weights[0] / weights[1], 0, 0, 0])
+            SubElement(self.equality, "joint", name=name, joint1=names[1], joint2=names[0], polycoef=ratio)
+            return
+        tendon = SubElement(self.tendons, "fixed", name=name)
+        for one, weight in zip(names, weights, strict=True):
+            SubElement(tendon, "joint", joint=one, coef=numbers([weight]))
+        SubElement(self.equality, "tendon", name=name, tendon1=name)
+
+    def _name(self, name: str, joint: Joint, kind: str) -> str:
+        """What MuJoCo calls the angle or the way of a joint."""
+        for branch in self.tree:
+            for one in branch.freedoms:
+                if branch.joint is joint and one.kind == kind:
+                    return one.name
+        self.notes.append(f"'{name}' is not in the file: the joint '{joint.name}' closes a loop there")
+        return ""
+
+    # -- forces -------------------------------------------------------------------------------------------------------
+    def _force(self, name: str, what: str, given: tuple[Any, ...]) -> None:
+        values = self.mb._acting[name].parameters.values
+        if what in ("spring", "damper", "distance"):
+            length, stiffness = values.get("length", np.zeros(())), values.get("stiffness", np.zeros(()))
+            attributes = dict(name=name)
+            if what == "spring":
+                attributes |= dict(stiffness=numbers(stiffness), springlength=numbers(length))
+            elif what == "damper":
+                attributes["damping"] = numbers(values["viscosity"])
+            tendon = SubElement(self.tendons, "spatial", attributes)
+            for i, end in enumerate(given):
+                SubElement(tendon, "site", site=self._site(f"{name} {i + 1}", end))
+            if what == "distance":
+                SubElement(self.equality, "tendon", name=name, tendon1=name)
+        elif what in ("torsion_spring", "torsion_damper", "friction", "limit", "motor"):
+            self._in_joint(name, what, given[0], values)
+        elif what != "scenery":
+            self.notes.append(f"'{name}' is not in the file")
+
+    def _in_joint(self, name: str, what: str, joint: Joint, values: Any) -> None:
+        found = self._name(name, joint, "hinge" if joint.kind.angle else "slide")
+        if not found:
+            return
+        acting = self.acting.setdefault(found, {})
+        if what == "torsion_spring":
+            acting |= dict(stiffness=numbers(values["stiffness"]), springref=numbers(values["rest"]))
+        elif what == "torsion_damper":
+            acting["damping"] = numbers(values["viscosity"])
+        elif what == "friction":
+            acting["frictionloss"] = numbers(values["level"])
+        elif what == "limit":
+            acting["range"] = numbers([values["lower"], values["upper"]])
+            self.notes.append(f"'{name}' is as stiff as MuJoCo makes it")
+        else:
+            SubElement(self.actuators, "motor", name=name, joint=found)
+            self.notes.append(f"the law of '{name}' is not in the file: its control is what it exerts")
+
+    def _site(self, name: str, end: Any) -> str:
+        """A named point of a body, or of the ground."""
+        marker = end.centre if isinstance(end, Part) and end.element is not None else end
+        part = getattr(marker, "part", self.mb.ground)
+        if part.element is None:
+            part, place = self.mb.ground, point_in_space(name, marker, self.mb.dimension)
+        else:
+            place = marker.lever
+        self.sites.setdefault(part.name, []).append(Tag("site", name=name, pos=numbers(in_space(place))))
+        return name
+
+
+def _poses(mb: Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, Pose]:
+    """All parts at the start."""
+    still = np.zeros(3)
+    found = {"ground": Pose(still, np.eye(3), still, still)}
+    place = {name: i for i, name in enumerate(mb.system.coordinates)}
+    for part in mb.bodies.values():
+        own, d = [place[str(c)] for c in part.coordinates], part.dimension
+        R, omega = np.eye(3), np.zeros(3)
+        if part.turns:
+            R = axes_in_space(np.asarray(part.placement.frame(q[own]), dtype=float))
+            rates = np.zeros((3, 3))
+            rates[:d, :d] = np.asarray(part.placement.frame(v[own]), dtype=float)
+            omega = np.cross(R.T, rates.T).sum(axis=0) / 2
+        found[part.name] = Pose(in_space(q[own[:d]]), R, in_space(v[own[:d]]), omega)
+    return found

@@ -1,0 +1,113 @@
+"""Derivatives of energies and forces through invariants, as products of small matrices.
+
+An element between two bodies has 24 coordinates, and a motor acts on one angle of them: what bodies do with its
+derivative is done to a column and a row, and not to a matrix with 576 entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import casadi as ca
+
+from livens.models.element import ElementModel, Invariants
+from livens.schemes.gradients.equivariant import Equivariant
+from livens.schemes.gradients.gonzalez import Gonzalez
+from livens.schemes.recipes.elements import ElementEnergies, State
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Derivatives of a kernel's functions: they follow from these, and are no part of what the step is."""
+
+    of: ca.Function
+
+
+#: Energies through at least this many invariants have derivatives that are cheaper as products.
+_MANY_INVARIANTS = 1
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The derivative of an element's rows by v_m as ``sum U_i H_i V_i + S``: what bodies do with it is done to U and V.
+
+    `of` gives U, H and V of each product, and then S.
+    """
+
+    of: Slopes
+
+    def __call__(self, *arguments: Any) -> tuple[list[tuple[Any, Any, Any]], Any]:
+        """The products, each by its three matrices, and the rest."""
+        *found, rest = self.of.of(*arguments)
+        return [(found[i], found[i + 1], found[i + 2]) for i in range(0, len(found), 3)], rest
+
+
+def chained(scheme: Any, model: ElementModel, arguments: list[Any]) -> Chain | None:
+    """The derivative of an element's rows by v_m in products, for energies and forces through invariants."""
+    parts, rest, left = list[Any](), ca.SX(model.n, model.n), dict(model.through)
+    gradient, potential = getattr(scheme, "gradient", None), left.get("potential")
+    gonzalez = isinstance(gradient, Equivariant) and isinstance(gradient.inner, Gonzalez)
+    if potential is not None and potential.w.numel() >= _MANY_INVARIANTS and gonzalez:
+        found, bent = _of_energy(gradient, left.pop("potential"), model, arguments)
+        parts, rest = parts + found, rest + bent
+    for role in ("dissipation", "forces"):
+        if role in left:
+            found, bent = _of_forces(role, left.pop(role), model, arguments)
+            parts, rest = parts + found, rest + bent
+    if not parts:
+        return None
+    others = _other_forces(scheme, model, left, arguments)
+    outputs = [*parts, rest + others]
+    return Chain(Slopes(ca.Function("chain", arguments, [ca.sparsify(part) for part in outputs])))
+
+
+def _of_energy(gradient: Any, given: Invariants, model: ElementModel, arguments: list[Any]) -> tuple[list[Any], Any]:
+    """Forces are ``D^T f`` with the slopes D of the invariants in the middle and the discrete gradient f of the energy
+    by the invariants. So U is ``h D^T``, H the derivative of f by the increment of the invariants, V how this follows
+    from v_m, and the rest what changes with the slopes.
+    """
+    v_m, _, q, h, _, k = arguments
+    D = ca.Function("D", [model.q, model.k], [ca.jacobian(given.of, model.q)])
+    of, energy = ca.Function("of", [model.q, model.k], [given.of]), ca.Function("F", [given.w, model.k], [given.energy])
+    w, f = ca.SX.sym("w", given.w.numel()), ca.SX.sym("f", given.w.numel())
+    by_w = gradient.inner(energy, of(q, k), w, k)
+    middle, increment = D(q + h / 2 * v_m, k), D(q + h / 2 * v_m, k) @ (h * v_m)
+    force, H = ca.substitute([by_w, gradient.inner.derivative(energy, of(q, k), w, k)], [w], [increment])
+    bent = ca.substitute(ca.jacobian(h * middle.T @ f, v_m), f, force)
+    # invariants are quadratic, so their increment changes with the end of the step as they do there
+    return [h * middle.T, H, h * D(q + h * v_m, k)], bent
+
+
+def _of_forces(role: str, given: Invariants, model: ElementModel, arguments: list[Any]) -> tuple[list[Any], Any]:
+    """Forces ``D^T f(w, D v_m, t)`` in the middle of the step, of f or, of dissipation, of ``-R_u``.
+
+    In the middle, w changes by ``h/2 D`` with v_m; as the invariants are quadratic, their rate ``D v_m`` changes as
+    they do at the end of the step.
+    """
+    v_m, _, q, h, t, k = arguments
+    law = -ca.gradient(given.energy, given.u) if role == "dissipation" else given.energy
+    D = ca.Function("D", [model.q, model.k], [ca.jacobian(given.of, model.q)])
+    of = ca.Function("of", [model.q, model.k], [given.of])
+    slopes = [law, ca.jacobian(law, given.w), ca.jacobian(law, given.u)]
+    at = ca.Function("f", [given.w, given.u, model.t, model.k], slopes)
+    q_m, f = q + h / 2 * v_m, ca.SX.sym("f", given.w.numel())
+    middle = D(q_m, k)
+    force, by_w, by_u = at(of(q_m, k), middle @ v_m, t + h / 2, k)
+    bent = ca.substitute(ca.jacobian(-h * middle.T @ f, v_m), f, force)
+    return [-h * middle.T, ca.horzcat(h / 2 * by_w, by_u), ca.vertcat(middle, D(q + h * v_m, k))], bent
+
+
+def _other_forces(scheme: Any, model: ElementModel, through: Any, arguments: list[Any]) -> Any:
+    """How the rows of an element change with v_m by what is not written as a product; `through` is left of those."""
+    v_m, lam, q, h, t, _ = arguments
+    gone = model.through.keys() - through.keys()
+    V, R = (ca.SX(0) if role in gone else x for role, x in (("potential", model.V), ("dissipation", model.R)))
+    F = ca.SX(model.n, 1) if "forces" in gone else model.F
+    parts = model.q, model.v, model.t, model.k, model.quaternions
+    g = model.g[: model.on_position] if model.on_position else ca.SX(0, 1)
+    rest = ElementModel(*parts, ca.SX(0), V, R, F, g, through, model.rates)
+    unknown = SimpleNamespace(v_m=v_m, lam=lam)
+    share = scheme.share(ElementEnergies(rest), State(q=q, v=v_m, p=v_m), State(q=q + h * v_m), unknown, h, t)
+    return ca.jacobian(ca.densify(ca.vertcat(*share.rows)), v_m)
