@@ -183,16 +183,15 @@ def test_trusses_that_make_no_sense(change, words):
 
 def test_flexible_slider_crank():
     """Beams against a rod in two bending modes with linear elasticity (Simeon 1996), both from a straight rod: the
-    deflection of its middle at t = 0.02, reduced to four coordinates and integrated by an extrapolation method."""
-    deflections, N = [], (4, 8, 16)
-    for count in N:
+    deflection of its middle at t = 0.02, within one percent of the largest one with sixteen elements."""
+    deflections, known = [], -8.590625334191063e-05
+    for count in (4, 16):
         run = lv.simulate(lv.problems.load("flexible-slider-crank", N=count), t_end=0.02)
         a, b, middle = (run["rod.position"][:, i] for i in (0, -1, count // 2))
         along = (b - a) / np.linalg.norm(b - a, axis=1, keepdims=True)
         deflections.append(along[:, 0] * (middle - a)[:, 1] - along[:, 1] * (middle - a)[:, 0])
         assert np.abs(run.observe("constraint")).max() < 1e-12
     largest = np.abs(deflections[-1]).max()
-    ends = [deflection[-1] for deflection in deflections]
-    assert (ends[0] - ends[1]) / (ends[1] - ends[2]) == pytest.approx(4, rel=0.25)  # order two in the elements
-    assert abs(ends[2] + (ends[2] - ends[1]) / 3 + 8.590625334191063e-05) < 1e-2 * largest
+    coarse, fine = (abs(deflection[-1] - known) / largest for deflection in deflections)
+    assert fine < 1e-2 and coarse > 5 * fine
     assert run["slider.position"][-1, 0] == pytest.approx(0.15072983333288617, abs=3e-5)
