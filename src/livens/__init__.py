@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from livens.models import symmetry as symmetry
     from livens.models.black_box import BlackBox as BlackBox
     from livens.models.constrained_hamiltonian import ConstrainedHamiltonian as ConstrainedHamiltonian
+    from livens.models.crowd import Crowd as Crowd
     from livens.models.element import Element as Element
     from livens.models.element import through as through
     from livens.models.first_order import FirstOrder as FirstOrder
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "BlackBox": "models.black_box",
     "ConstrainedHamiltonian": "models.constrained_hamiltonian",
+    "Crowd": "models.crowd",
     "Element": "models.element",
     "Ensemble": "results.ensemble",
     "Event": "run.events",

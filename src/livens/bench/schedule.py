@@ -8,6 +8,7 @@ from pathlib import Path
 
 import livens
 from livens.bench.ball_bearing import BallBearing
+from livens.bench.balls import Balls
 from livens.bench.beams import Beams
 from livens.bench.case import Case, Say
 from livens.bench.core import one_core
@@ -39,7 +40,7 @@ def run(rounds: int, say: Say) -> Report:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
     cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Beams(), Series()]
-    cases += [StiffEquations(), Steps(), DrawnToFirstStep(), SliderCrank(), IFToMM(), BallBearing()]
+    cases += [StiffEquations(), Steps(), DrawnToFirstStep(), SliderCrank(), IFToMM(), BallBearing(), Balls()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from livens.engine.correction import first_kernel
+from livens.engine.crowd import CrowdStepper
 from livens.engine.explicit import ExplicitStepper
 from livens.engine.factors import Order
 from livens.engine.fused import FusedStepper
@@ -37,6 +38,7 @@ from livens.expressions.stages import stage
 from livens.expressions.variables import ALWAYS, VARIABLES
 from livens.models.model import Model
 from livens.schemes.base import Scheme
+from livens.schemes.recipes.crowds import CrowdEquations
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.series import SeriesEquations
 from livens.schemes.step import Estimated, FlatEquations
@@ -97,7 +99,12 @@ class CompiledStep:
     @functools.cached_property
     def size(self) -> int:
         """How many unknowns a step has."""
-        return 0 if self.series else self.flat.size
+        return 0 if self.series or self.crowded else self.flat.size
+
+    @property
+    def crowded(self) -> bool:
+        """Steps are taken by loops over cells, and there is no graph of their equations."""
+        return isinstance(self.equations, CrowdEquations)
 
     @functools.cached_property
     def between(self) -> Between | None:
@@ -141,17 +148,20 @@ class CompiledStep:
     @property
     def fingerprint(self) -> str:
         """What a result file says about the equations of its run; of large models, without one graph of them all."""
-        return self.equations.fingerprint if self.model.large or self.series else self.flat.fingerprint
+        told = self.model.large or self.series or self.crowded
+        return self.equations.fingerprint if told else self.flat.fingerprint
 
     def solves(self, fingerprint: str) -> bool:
         """Whether the equations are those that a file tells of; earlier versions told of all of them by one graph."""
-        return fingerprint == self.fingerprint or (self.model.large and fingerprint == self.flat.fingerprint)
+        if fingerprint == self.fingerprint or self.crowded:
+            return fingerprint == self.fingerprint
+        return self.model.large and fingerprint == self.flat.fingerprint
 
     def estimated(self, tier: str) -> Estimated | None:
         """Whose errors this tier estimates, if the scheme has an estimate."""
         if tier == "assembled":
             return self.assembly.pieces.estimated
-        if self.series:
+        if self.series or self.crowded:
             return None
         return None if self.flat.error is None else self.flat.error.kind
 
@@ -264,6 +274,8 @@ class CompiledStep:
             from livens.engine.assembled.stepper import AssembledStepper
 
             return AssembledStepper(self, k, control, threads)
+        if self.crowded and tier == "fused":
+            return CrowdStepper(self, k)
         if tier == "reference":
             return ReferenceStepper(self.flat, k)
         if self.series:

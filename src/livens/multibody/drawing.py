@@ -17,6 +17,7 @@ from livens.multibody.connection import Connection
 from livens.multibody.contacts.contact import Contact
 from livens.multibody.couplings import Coupling
 from livens.multibody.gauge import Gauge
+from livens.multibody.holding import Hold
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part, point_in_space
 from livens.multibody.sampled import Sampled
@@ -58,6 +59,7 @@ class Drawing:
         self._watched: dict[str, tuple[Marker, Marker | None]] = {}
         self._turned: dict[str, tuple[str, Marker | None]] = {}  # quantities in the axes of a frame
         self._contacts: dict[str, Contact] = {}
+        self._holds: dict[str, Hold] = {}
 
     @property
     def joints(self) -> dict[str, Joint]:

@@ -42,7 +42,7 @@ def remember(plan: Plan, compiled: CompiledStep) -> None:
 
 
 def _nothing_on_the_way(plan: Plan, compiled: CompiledStep) -> bool:
-    if plan.tier != "fused" or not plan.equal_steps or not compiled.flat.size or compiled.dropped:
+    if plan.tier != "fused" or not plan.equal_steps or not compiled.size or compiled.dropped:
         return False
     controllers = getattr(plan.model, "controllers", ())
     if compiled.model.guards or controllers:

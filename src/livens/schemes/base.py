@@ -19,6 +19,7 @@ FORMS = {
     "nambu": "a Nambu system (Nambu)",
     "partitioned": "a model in two parts (FirstOrder with `second`)",
     "constrained phase space": "coordinates and momenta with constraints (ConstrainedHamiltonian)",
+    "crowd": "many balls in a box (Crowd)",
 }
 
 

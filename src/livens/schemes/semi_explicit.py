@@ -12,12 +12,16 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.crowd import Crowd
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.system import System
 from livens.schemes.base import Scheme
+from livens.schemes.recipes.crowds import CrowdEquations, crowd_start
 from livens.schemes.recipes.force_history import ForceHistory
 from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits, phase_of
 from livens.schemes.recipes.split_forces import Ahead, SplitStep, at_start, from_momenta
+from livens.schemes.recipes.split_scales import first_scale, scale_of
+from livens.schemes.recipes.twists import twists
 from livens.schemes.scaling import Scaling, StiffnessEstimate, written
 from livens.schemes.step import Box, StepEquations
 from livens.schemes.stormer_verlet import SEPARABLE
@@ -79,7 +83,7 @@ class SemiExplicit(MapScheme):
     conserves = ()
     summary, source = "expensive forces once per step, cheap ones implicit", "S003 paper V (5)"
 
-    forms = ("phase space", "elements")
+    forms = ("phase space", "elements", "crowd")
     takes_black_boxes = True
     #: Forces of the steps before are remembered, for steps whose sizes follow a tolerance.
     history: bool = False
@@ -128,6 +132,8 @@ class SemiExplicit(MapScheme):
         return 1 + steps * self.evaluations, 0
 
     def missing(self, model: Any) -> list[str]:
+        if isinstance(model, Crowd):
+            return ["steps of equal size"] if self.fictive or not self.kept else []
         if not tells_elements_apart(model):
             missing = [*super().missing(model), *no_constant_mass(model)][:1]
             if not missing and getattr(model, "box", None) is not None and (self.fictive or not self.kept):
@@ -140,8 +146,10 @@ class SemiExplicit(MapScheme):
             missing.append("constraints on positions, not on velocities (rolling, gears)")
         if model.controls:
             missing.append("a model without sampled controllers")
-        if self.fictive or self.history or (model.box is not None and not self.kept):
+        if self.history or (model.box is not None and (self.fictive or not self.kept)):
             missing.append("steps of equal size, or a model with a constant mass matrix and without constraints")
+        if self.fictive and not all(twists(model).simple):
+            missing.append("steps of equal size, or masses that do not depend on the configuration")
         return missing
 
     @property
@@ -150,9 +158,12 @@ class SemiExplicit(MapScheme):
         return Ahead(self.alpha)
 
     def _split(self, model: System, dropped: Collection[int] = ()) -> SplitStep:
-        return SplitStep(model, self.ahead, self.beta, self.kept, dropped)
+        scale = None if self.scaling is None else scale_of(model, self.scaling, self.alpha)
+        return SplitStep(model, self.ahead, self.beta, self.kept, dropped, scale)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        if isinstance(model, Crowd):
+            return CrowdEquations(model, self.ahead.alpha, self.ahead.extrapolated)
         if tells_elements_apart(model):
             return self._split(model, dropped).equations()
         found = super().equations(model, dropped)
@@ -163,6 +174,8 @@ class SemiExplicit(MapScheme):
         return dataclasses.replace(found.flatten(), box=Box(box, layout["asked"].start, n, layout["box"].start))
 
     def explicit(self, model: Any) -> bool:
+        if isinstance(model, Crowd):
+            return True
         return not self.equations(model).flatten().size if tells_elements_apart(model) else super().explicit(model)
 
     def add(self, model: Hamiltonian) -> dict[str, int]:
@@ -172,8 +185,15 @@ class SemiExplicit(MapScheme):
         return kept | ({"t": 1, "scale": 1} if self.fictive else {}) | boxed | past
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+        if isinstance(model, Crowd):
+            return {"A": crowd_start(model, self.ahead.alpha, values, k, h)}
         if tells_elements_apart(model):
-            return at_start(model, self.ahead, values, t, h, k) if self.kept else {}
+            more: dict[str, Any] = {}
+            if self.scaling is not None:
+                of_state = scale_of(model, self.scaling, self.alpha)
+                more = {"t": t, "scale": first_scale(model, of_state, self.scaling, values, t, h, k)}
+                h *= more["scale"]
+            return more | (at_start(model, self.ahead, values, t, h, k) if self.kept else {})
         phase, found = Phase(phase_of(model), k), dict[str, Any]()
         q, p = ca.DM(values["q"]), ca.DM(values["p"])
         if self.scaling is not None:
@@ -207,7 +227,7 @@ class SemiExplicit(MapScheme):
 
     def following(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
         """The expensive forces ahead, in steps of equal size; a scaling knows its step only from the one before."""
-        if self.fictive or not self.kept:
+        if self.fictive or not self.kept or isinstance(model, Crowd):
             return {}
         if getattr(model, "box", None) is not None:
             raise InputError("a black box has no derivatives")

@@ -56,7 +56,7 @@ class Writer:
         mb, root = self.mb, Tag("mujoco", model=name)
         for one, (what, given) in mb._said.items():
             self._force(one, what, given)
-        left = (*mb._contacts, *(f"{one}, a beam" for one in mb.beams), *mb._sampled)
+        left = (*mb._contacts, *mb._holds, *(f"{one}, a beam" for one in mb.beams), *mb._sampled)
         self.notes += [f"'{one}' is not in the file" for one in left]
         for coupling in mb.couplings.values():
             self._couple(coupling.name, coupling.members)

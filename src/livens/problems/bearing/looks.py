@@ -11,6 +11,7 @@ from livens.expressions.read import ModelFunction
 from livens.models import shapes
 from livens.models.shapes import Shape
 from livens.problems.bearing.data import Bearing
+from livens.problems.bearing.rollers import RollerBearing
 
 #: Pieces around a ring.
 _AROUND = 60
@@ -61,6 +62,40 @@ def inner(b: Bearing) -> ModelFunction:
     return look
 
 
+def roller_outer(b: RollerBearing) -> ModelFunction:
+    """A ring with a race that is part of a sphere."""
+    half = 0.55 * b.length + b.sphere * float(np.sin(b.angle))
+    x = np.linspace(-half, half, 17)
+    race = np.column_stack([x, np.sqrt(b.sphere**2 - x**2)])
+    rim = b.sphere + 0.35 * b.diameter
+    vertices, faces = _revolved(np.vstack([[-half, rim], race, [half, rim]]), False)
+    return lambda q: shapes.mesh(q[:3], vertices=vertices, faces=faces, name="outer ring", trace=None)
+
+
+def roller_inner(b: RollerBearing) -> ModelFunction:
+    """A ring with two races, and a key that shows how it turns."""
+    circle, shift = b.inner_circle
+    middle = (b.sphere - b.diameter) * np.sin(b.angle)
+    x = middle + np.linspace(-0.5, 0.5, 9) * b.length
+    row = np.column_stack([x, circle - np.sqrt(b.inner_groove**2 - (x - shift) ** 2)])
+    other = np.column_stack([-row[::-1, 0], row[::-1, 1]])
+    bore, half = 0.55 * b.sphere, float(x[-1])
+    vertices, faces = _revolved(np.vstack([[-half, bore], other, row, [half, bore]]), True)
+    key = 0.18 * b.diameter
+
+    def look(q: Any, t: Any, k: Any) -> list[Shape]:
+        angle = k.speed * t + q[3]
+        c, s = m.cos(angle), m.sin(angle)
+        frame = m.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+        at = q[:3] + (bore + key / 2) * frame[:, 1]
+        return [
+            shapes.mesh(q[:3], vertices=vertices, faces=faces, frame=frame, name="inner ring", trace=None),
+            shapes.box(at, [2.05 * half, key, 2 * key], frame, name="key", trace=None),
+        ]
+
+    return look
+
+
 def cage(b: Bearing) -> list[Shape]:
     """Two rings beside the balls, and a bridge between every two of them."""
     side, radius, thick = 0.42 * b.diameter, b.pitch / 2, 0.1 * b.diameter
@@ -79,6 +114,11 @@ def _turned(b: Bearing, circle: float, shoulder: float, rim: float) -> tuple[np.
     x = np.linspace(-reach, reach, 13)
     groove = np.column_stack([x, circle + sign * np.sqrt(b.groove**2 - x**2)])
     profile = np.vstack([[-half, rim], [-half, shoulder], groove, [half, shoulder], [half, rim]])
+    return _revolved(profile, sign < 0)
+
+
+def _revolved(profile: np.ndarray, inside: bool) -> tuple[np.ndarray, np.ndarray]:
+    """A closed profile of (x, distance from the axis), turned about the axis: points and triangles."""
     angle = 2 * np.pi * np.arange(_AROUND) / _AROUND
     c, s = np.cos(angle), np.sin(angle)
     along, r = profile[:, 0], profile[:, 1]
@@ -88,4 +128,4 @@ def _turned(b: Bearing, circle: float, shoulder: float, rim: float) -> tuple[np.
     on = (j + 1) % len(r)
     corners = ((here + j, here + on, there + on), (here + j, there + on, there + j))
     faces = np.vstack([np.stack(three, -1).reshape(-1, 3) for three in corners])
-    return grid.reshape(-1, 3), faces if sign < 0 else faces[:, ::-1]
+    return grid.reshape(-1, 3), faces if inside else faces[:, ::-1]

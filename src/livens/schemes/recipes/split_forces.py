@@ -153,13 +153,25 @@ class Ahead:
         return ca.densify(ca.vertcat(there, forces.twists.lifted(there, speed), t + self.alpha * h))
 
 
+#: Of coordinates, velocities, time, the size of the last step and parameters.
+Scale = Callable[[Any, Any, Any, Any, Any], Any]
+
+
 class SplitStep:
     """One step as paper V (5) has it, for a system as a whole."""
 
     def __init__(
-        self, system: System, ahead: Ahead, beta: float, kept: bool = True, dropped: Collection[int] = ()
+        self,
+        system: System,
+        ahead: Ahead,
+        beta: float,
+        kept: bool = True,
+        dropped: Collection[int] = (),
+        scale: Scale | None = None,
     ) -> None:
         self.system, self.ahead, self.beta, self.kept = system, ahead, beta, kept
+        #: How long the next step is for one unit of fictive time, if steps are not of equal size.
+        self.scale = scale
         self.forces, self.twists = split_forces(system), twists(system)
         self.held = tuple(i for i in self.forces.constraints if i not in dropped)
         self.unknown = self.forces.felt(beta, self.held)
@@ -173,6 +185,7 @@ class SplitStep:
         n, box = self.system.n, self.system.box
         more = {"A": memory_size(self.system)} if self.kept else {}
         more |= {} if box is None else {"asked": 2 * n + 1, "box": n}
+        more |= {} if self.scale is None else {"t": 1, "scale": 1}
         layout = self.system.layout.with_(**more)
         unknowns = Layout(mean_velocity=len(self.unknown), lam=len(self.held))
         found = solved_in_closed_form(layout, unknowns, self.system.parameter_count, self.write)
@@ -192,6 +205,9 @@ class SplitStep:
 
     def write(self, old: Any, x: Any, h: Any, t: Any, k: Any) -> Written:
         f, tw, size = self.forces, self.twists, self.twists.size
+        unit = h
+        if self.scale is not None:
+            h, t = unit * old.scale, old.t
         u0 = tw.twist(old.q, old.v)
         A = self._boxed(old, old.A, k) if self.kept else self.start(old.q, old.v, t, h, k)
         push = A[:size]
@@ -217,10 +233,14 @@ class SplitStep:
         multipliers = ca.SX.zeros(self.system.m)
         multipliers[list(self.held)] = x.lam
         new["multipliers"] = multipliers
+        following = h
+        if self.scale is not None:
+            new |= dict(t=t + h, scale=self.scale(q, u1, t + h, h, k))
+            following = unit * new["scale"]
         if self.kept:
-            new["A"] = self.ahead(f, q, u1, u1 - u0, t + h, h, k)
+            new["A"] = self.ahead(f, q, u1, u1 - u0, t + h, following, k)
         if self.system.box is not None:
-            new |= {"asked": self.ahead.asked(f, q, u1, u1 - u0, t + h, h), "box": ca.SX.zeros(self.system.n)}
+            new |= {"asked": self.ahead.asked(f, q, u1, u1 - u0, t + h, following), "box": ca.SX.zeros(self.system.n)}
         guess = {"mean_velocity": u0[own], "lam": old.multipliers[list(self.held)]}
         return new, [*rows, closed], guess
 
