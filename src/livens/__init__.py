@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from livens.models.hamiltonian.model import Hamiltonian as Hamiltonian
     from livens.models.multibody_equations import MultibodyEquations as MultibodyEquations
     from livens.models.nambu import Nambu as Nambu
+    from livens.models.point_masses import PointMasses as PointMasses
     from livens.models.port_hamiltonian import PortHamiltonian as PortHamiltonian
     from livens.models.problem import Problem as Problem
     from livens.models.system import System as System
@@ -116,6 +117,7 @@ _HOMES = {
     "Multibody": "multibody.builder",
     "MultibodyEquations": "models.multibody_equations",
     "Nambu": "models.nambu",
+    "PointMasses": "models.point_masses",
     "PortHamiltonian": "models.port_hamiltonian",
     "Problem": "models.problem",
     "Result": "results.result",

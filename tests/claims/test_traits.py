@@ -31,6 +31,10 @@ NO_FORM = {
 }
 
 
+#: Schemes for bodies that attract each other, which none of the models below is made of.
+PLANETARY = [lv.schemes.get(name) for name in ("wisdom-holman", "wisdom-holman:10")]
+
+
 def kinetic(v):
     return 0.5 * v[0] ** 2 + 0.3 * v[0] * v[1] + v[1] ** 2
 
@@ -108,6 +112,13 @@ def measured(name):
         system = lv.System(bars.system.coordinates, **given)
         reversibility.append(lv.study.reversibility_defect(system, scheme, bars.q0, bars.v0, H))
         equations.append(scheme.equations(system).flatten())
+    if lv.schemes.get(name) in PLANETARY:
+        planets = lv.PointMasses("star a b", [1.0, 0.1, 0.2], dimension=2)
+        q, v = [0.01, 0.0, 1.0, 0.1, -0.3, 1.9], [0.0, 0.01, -0.05, 1.0, -0.7, 0.1]
+        # one step of a corrector is nearly symmetric; long ones show that it is not
+        reversibility.append(lv.study.reversibility_defect(planets, scheme, q, v, 0.5 * scheme.count))
+        symplecticity.append(lv.study.symplecticity_defect(planets, scheme, q, v, H))
+        equations.append(scheme.equations(planets).flatten())
     return symplecticity, reversibility, equations
 
 

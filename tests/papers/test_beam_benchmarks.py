@@ -181,12 +181,12 @@ def test_trusses_that_make_no_sense(change, words):
         lv.Multibody(planar=True).truss("truss", **given)
 
 
-def test_flexible_slider_crank():
+def test_beam_slider_crank():
     """Beams against a rod in two bending modes with linear elasticity (Simeon 1996), both from a straight rod: the
     deflection of its middle at t = 0.02, within one percent of the largest one with sixteen elements."""
     deflections, known = [], -8.590625334191063e-05
     for count in (4, 16):
-        run = lv.simulate(lv.problems.load("flexible-slider-crank", N=count), t_end=0.02)
+        run = lv.simulate(lv.problems.load("beam-slider-crank", N=count), t_end=0.02)
         a, b, middle = (run["rod.position"][:, i] for i in (0, -1, count // 2))
         along = (b - a) / np.linalg.norm(b - a, axis=1, keepdims=True)
         deflections.append(along[:, 0] * (middle - a)[:, 1] - along[:, 1] * (middle - a)[:, 0])

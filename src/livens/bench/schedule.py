@@ -14,6 +14,7 @@ from livens.bench.case import Case, Say
 from livens.bench.core import one_core
 from livens.bench.crowds import Crowds
 from livens.bench.ensembles import Ensembles
+from livens.bench.equal_error import EqualError
 from livens.bench.four_bar import FourBar
 from livens.bench.gradients import Gradients
 from livens.bench.iftomm import IFToMM
@@ -40,7 +41,8 @@ def run(rounds: int, say: Say) -> Report:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
     cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Beams(), Series()]
-    cases += [StiffEquations(), Steps(), DrawnToFirstStep(), SliderCrank(), IFToMM(), BallBearing(), Balls()]
+    cases += [StiffEquations(), EqualError(), Steps(), DrawnToFirstStep(), SliderCrank(), IFToMM(), BallBearing()]
+    cases += [Balls()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

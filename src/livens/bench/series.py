@@ -79,7 +79,7 @@ class Series:
             if importlib.util.find_spec("heyoka") is None:
                 self._trouble["heyoka"] = "not installed"
             else:
-                codes["heyoka"] = _heyoka(equations, k, x0, t_end)
+                codes["heyoka"] = _positions(heyoka_code(equations, k, x0, t_end), len(x0) // 2)
             self._known[name] = codes
         return self._known[name]
 
@@ -124,8 +124,19 @@ def _cvodes(integrator: ca.Function, x0: np.ndarray) -> np.ndarray:
     return np.array(integrator(x0=x0)["xf"]).ravel()[: len(x0) // 2]
 
 
-def _heyoka(equations: SeriesEquations, k: np.ndarray, x0: np.ndarray, t_end: float) -> Code:
-    """The same rates, written with its own functions."""
+def _positions(run: Code, n: int) -> Code:
+    return lambda: run()[:n]
+
+
+def heyoka_code(
+    equations: SeriesEquations,
+    k: np.ndarray,
+    x0: np.ndarray,
+    t_end: float,
+    tolerance: float = 2.3e-16,
+    compact: bool = False,
+) -> Code:
+    """The same rates, written with heyoka's own functions; the code gives the state at the end."""
     import heyoka as hy
 
     from livens.expressions.graph.walk import walk
@@ -145,12 +156,12 @@ def _heyoka(equations: SeriesEquations, k: np.ndarray, x0: np.ndarray, t_end: fl
 
     inputs = [list(names), [hy.time], [hy.expression(float(value)) for value in k]]
     (rates,) = walk(equations.rates, inputs, lambda c: hy.expression(float(c)), apply)
-    integrator = hy.taylor_adaptive(list(zip(names, rates, strict=True)), x0)
+    integrator = hy.taylor_adaptive(list(zip(names, rates, strict=True)), x0, tol=tolerance, compact_mode=compact)
 
     def run() -> np.ndarray:
         integrator.time = 0.0
         integrator.state[:] = x0
         integrator.propagate_until(t_end)
-        return np.array(integrator.state[: len(x0) // 2])
+        return np.array(integrator.state)
 
     return run

@@ -27,6 +27,7 @@ from livens.engine.kernels import (
 from livens.engine.native import Code
 from livens.engine.newton import Kernels, Workspace, kernel_names
 from livens.engine.pivots import SingularMatrixError, pivot_order
+from livens.engine.planets.stepper import PlanetStepper
 from livens.engine.predictor import predictor_kernel
 from livens.engine.reference import ReferenceStepper
 from livens.engine.series.stepper import Between, OwnSteps, SeriesStepper
@@ -42,6 +43,7 @@ from livens.schemes.recipes.crowds import CrowdEquations
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.series import SeriesEquations
 from livens.schemes.step import Estimated, FlatEquations
+from livens.schemes.wisdom_holman import PlanetEquations
 
 if TYPE_CHECKING:  # the assembled tier brings SciPy's sparse matrices, and most models are small
     from livens.engine.assembled.assembly import Assembly
@@ -96,15 +98,25 @@ class CompiledStep:
         """Steps are taken by Taylor series: their equations as one graph are long, and seldom needed."""
         return isinstance(self.equations, SeriesEquations)
 
+    @property
+    def own_code(self) -> bool:
+        """Steps are taken by code of their own, without unknowns: their equations as one graph are seldom needed."""
+        return isinstance(self.equations, SeriesEquations | PlanetEquations | CrowdEquations)
+
     @functools.cached_property
     def size(self) -> int:
         """How many unknowns a step has."""
-        return 0 if self.series or self.crowded else self.flat.size
+        return 0 if self.own_code else self.flat.size
 
     @property
     def crowded(self) -> bool:
         """Steps are taken by loops over cells, and there is no graph of their equations."""
         return isinstance(self.equations, CrowdEquations)
+
+    @property
+    def says_inside(self) -> bool:
+        """Whether the scheme has a formula within the step."""
+        return self.between is not None or (not self.own_code and self.flat.inside is not None)
 
     @functools.cached_property
     def between(self) -> Between | None:
@@ -148,8 +160,7 @@ class CompiledStep:
     @property
     def fingerprint(self) -> str:
         """What a result file says about the equations of its run; of large models, without one graph of them all."""
-        told = self.model.large or self.series or self.crowded
-        return self.equations.fingerprint if told else self.flat.fingerprint
+        return self.equations.fingerprint if self.model.large or self.own_code else self.flat.fingerprint
 
     def solves(self, fingerprint: str) -> bool:
         """Whether the equations are those that a file tells of; earlier versions told of all of them by one graph."""
@@ -161,7 +172,7 @@ class CompiledStep:
         """Whose errors this tier estimates, if the scheme has an estimate."""
         if tier == "assembled":
             return self.assembly.pieces.estimated
-        if self.series or self.crowded:
+        if self.own_code:
             return None
         return None if self.flat.error is None else self.flat.error.kind
 
@@ -280,6 +291,8 @@ class CompiledStep:
             return ReferenceStepper(self.flat, k)
         if self.series:
             return SeriesStepper(self, k, own)
+        if self.own_code:
+            return PlanetStepper(self, k)
         if not self.flat.size:
             return ExplicitStepper(self, k)
         assert order is not None

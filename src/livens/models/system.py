@@ -226,6 +226,11 @@ class System(Capabilities, Model):
     def large(self) -> bool:
         return self.n > LARGE and not self.rolls
 
+    @property
+    def planetary(self) -> bool:
+        """It is made of points that attract each other, and of nothing else; `PointMasses` says so."""
+        return False
+
     @functools.cached_property
     def groups(self) -> tuple[TypeGroup, ...]:
         """The elements by their types."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from livens.models import shapes
+from livens.models.point_masses import PointMasses
 from livens.models.problem import Problem
 from livens.problems import problem
-from livens.problems.gravity import attracting
 
 _G = 2.95912208286e-4
 #: Masses, positions and velocities on September 5, 1994, at noon; the sun has the inner planets with it.
@@ -40,9 +40,8 @@ def _look(q: Any) -> list[shapes.Shape]:
 )
 def outer_solar_system() -> Problem:
     """Astronomical units, days and solar masses; the sun starts at rest in the origin."""
-    names = [f"{name}.{axis}" for name in _BODIES for axis in "xyz"]
     masses, positions, velocities = zip(*_BODIES.values(), strict=True)
-    system = attracting(names, masses, _G, _look)
+    system = PointMasses(list(_BODIES), masses, _G, look=_look)
     return Problem(
         "outer-solar-system",
         system,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from livens.models import shapes
+from livens.models.point_masses import PointMasses
 from livens.models.problem import Problem
 from livens.problems import problem
-from livens.problems.gravity import attracting
 
 _POSITIONS = [[3, 3], [3, -3], [-1, 2], [-3, 0], [2, 0], [-2, -4], [2, 4]]
 _VELOCITIES = [[0, 0], [0, 0], [0, 0], [0, -1.25], [0, 1], [1.75, 0], [-1.5, 0]]
@@ -28,6 +28,6 @@ def _look(q: Any) -> list[shapes.Shape]:
 def pleiades() -> Problem:
     """Masses 1 to 7 and G = 1; the closest encounters are at t = 1.23 and 1.68."""
     names = [f"{axis}{i + 1}" for i in range(7) for axis in "xy"]
-    system = attracting(names, range(1, 8), 1.0, _look)
+    system = PointMasses(7, range(1, 8), dimension=2, coordinates=names, look=_look)
     q0, v0 = np.array(_POSITIONS, dtype=float).ravel(), np.array(_VELOCITIES, dtype=float).ravel()
     return Problem("pleiades", system, q0, v0, "taylor", 1e-3, 3.0)

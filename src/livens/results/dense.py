@@ -106,8 +106,7 @@ class Again:
         """If the scheme has a formula within steps, and the run has stored what it takes."""
         compiled = compiled_step(result.system, scheme, tuple(result.facts.dropped))
         again = cls(result, compiled)
-        known = not compiled.crowded and (compiled.between is not None or compiled.flat.inside is not None)
-        return again if known and set(again._needed) <= set(result.stored) else None
+        return again if compiled.says_inside and set(again._needed) <= set(result.stored) else None
 
     @property
     def _equations(self) -> FlatEquations:

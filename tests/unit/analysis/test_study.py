@@ -115,6 +115,18 @@ def test_convergence_against_the_exact_solution(study):
         study["no-such-scheme"]
 
 
+def test_taylor_series_as_the_reference():
+    """Without an exact solution and without constraints; as good as it says, judged by a problem that has one."""
+    kepler = lv.problems.load("kepler", e=0.5)
+    blind = lv.Problem("kepler", kepler.system, kepler.q0, kepler.v0, "stormer-verlet", 0.02, 3.0)
+    study = lv.study.converge(blind, "stormer-verlet", [0.02, 0.01, 0.005, 0.0025], 3.0)
+    assert study.reference.words.startswith("Taylor series of order 24 (uncertain by ")
+    for name in ("q", "v"):
+        away = np.linalg.norm(study.reference.values[name] - kepler.reference(3.0)[name])
+        assert away < 1e-13 and study.reference.uncertainty[name] < 1e-13
+    assert study["stormer-verlet"].fits["q"].order == pytest.approx(2, abs=0.05)
+
+
 def test_a_reference_of_its_own():
     """Without an exact solution: an extrapolation, as good as it says, judged by a problem that has one."""
     exact = pendulum().reference(1.0)

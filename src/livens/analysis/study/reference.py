@@ -11,13 +11,18 @@ from typing import Any
 import numpy as np
 
 from livens.analysis.study.ends import end_of
+from livens.analysis.study.steps import ONLY_THE_END
 from livens.errors import InputError, IntegrationError
 from livens.models.problem import Problem
+from livens.run.simulate import simulate
 from livens.schemes import fitting, get
 from livens.schemes.base import Scheme
+from livens.schemes.taylor import Taylor, TaylorOfOrder
 
 #: A reference is made with the finest step of the study halved so often; the coarser of these runs check it.
 _LEVELS = 4
+#: Where no exact solution is known, Taylor series of this order take its place; larger models would compile too long.
+_HIGHER, _MOST_COORDINATES = 24, 40
 
 
 @dataclass(frozen=True)
@@ -44,19 +49,42 @@ def reference_at(
     tick: Callable[[], None] = lambda: None,
     members: Mapping[str, Any] | None = None,
 ) -> Reference:
-    """The problem's exact solution; without one, a Richardson extrapolation from runs with much smaller steps.
+    """The problem's exact solution; without one, Taylor series where they fit, and a Richardson extrapolation from runs
+    with much smaller steps elsewhere.
 
     The exact solution is that of the problem's own start: members that start elsewhere have none.
     """
     if problem.reference is not None and members is None:
         exact = {name: np.asarray(value, dtype=float) for name, value in problem.reference(t_end).items()}
         return Reference(exact, dict.fromkeys(exact, 0.0), "the exact solution")
+    series = _by_series(problem, t_end) if members is None else None
+    if series is not None:
+        tick()
+        return series
     # of equals, the one named first; steps of a fictive time do not divide the time span
     equal = [scheme for scheme in schemes if not scheme.fictive]
     equal = equal or [scheme for name in fitting(problem.system) if not (scheme := get(name)).fictive]
     if not equal:
         raise InputError("no reference: the problem has no exact solution, and no scheme with equal steps fits it")
     return _extrapolated(problem, t_end, max(equal, key=lambda scheme: scheme.order), finest, tick, members)
+
+
+def _by_series(problem: Problem, t_end: float) -> Reference | None:
+    """Taylor series to the last digit, and how much they change with a lower order; None where they do not fit."""
+    model = problem.system
+    if len(model.coordinates) > _MOST_COORDINATES or Taylor().missing(model):
+        return None
+    try:
+        coarse, fine = (
+            simulate(problem, scheme=scheme, t_end=t_end, every=ONLY_THE_END, progress=False)
+            for scheme in (Taylor(), TaylorOfOrder(_HIGHER))
+        )
+    except IntegrationError:
+        return None
+    values = {name: fine.last(name) for name in model.error_variables}
+    uncertainty = {name: float(np.linalg.norm(coarse.last(name) - value)) for name, value in values.items()}
+    uncertain = ", ".join(f"{number:.0e} in {name}" for name, number in uncertainty.items())
+    return Reference(values, uncertainty, f"Taylor series of order {_HIGHER} (uncertain by {uncertain})")
 
 
 def _extrapolated(

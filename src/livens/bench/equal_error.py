@@ -1,0 +1,271 @@
+"""Time at equal error: motions without constraints, planets, and mechanisms, beside SciPy, SUNDIALS, heyoka, REBOUND.
+
+Every code is asked for more and more digits, and the shortest time that is accurate enough counts. All are given the
+same rates, written by the same program; mechanisms have their accelerations and multipliers eliminated, or, for IDAS,
+as algebraic variables.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from livens.bench.case import Say
+from livens.bench.ours import Best
+from livens.bench.peers.rebound_planets import whfast
+from livens.bench.report import Goal, Line, Report
+from livens.bench.series import heyoka_code
+from livens.models.multibody_equations import MultibodyEquations
+from livens.models.problem import Problem
+from livens.models.summed import dynamics
+from livens.problems import load
+from livens.run.control import StepControl
+from livens.run.prepare import prepare
+from livens.schemes.series import SeriesEquations
+from livens.schemes.taylor import Taylor
+
+#: Errors of positions at the end, relative to the largest, at which codes are compared.
+ERRORS = (1e-6, 1e-9)
+_TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13)
+#: heyoka compiles anew for every tolerance.
+_FEW = (1e-9, 1e-12, 2.3e-16)
+#: How often a run is taken in a round.
+_REPEATS = 3
+#: Nobody waits longer than this for a code: it is not asked for more digits.
+_PATIENCE_S = 5.0
+OURS = "taylor"
+#: From a setting, such as a tolerance, to positions at the end.
+Code = Callable[[float], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Codes with their settings, the exact end, and what else of ours is compared."""
+
+    codes: dict[str, tuple[Code, Sequence[float]]]
+    exact: np.ndarray
+    ours: tuple[str, ...] = (OURS,)
+
+
+#: Problems with the time they run, and whether they are constrained.
+PROBLEMS = {
+    "kepler": (100.3 * 2 * np.pi, False),
+    "pleiades": (3.0, False),
+    "outer-solar-system": (1e6, False),
+    "andrews-squeezer": (0.03, True),
+    "car-axis": (3.0, True),
+    "flexible-slider-crank": (0.02, True),
+}
+
+
+class EqualError:
+    """Wall time of whole runs, ours with every step stored and watched; the fastest of all rounds."""
+
+    name = "time at equal error"
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, str, float], Best] = {}
+        self._trouble: dict[str, str] = {}
+        self._known: dict[str, Compared] = {}
+
+    def play(self, first: bool, say: Say) -> None:
+        for name, (t_end, constrained) in PROBLEMS.items():
+            say(name)
+            if name not in self._known:
+                self._known[name] = self._mechanism(name, t_end) if constrained else self._motion(name, t_end)
+            compared = self._known[name]
+            for code, (run, settings) in compared.codes.items():
+                say(f"{name}, {code}")
+                self._ask(name, code, run, settings, compared.exact)
+
+    def _ask(self, name: str, code: str, run: Code, settings: Sequence[float], exact: np.ndarray) -> None:
+        """More and more digits, until there are enough."""
+        scale = np.abs(exact).max()
+        for setting in settings:
+            try:
+                run(setting)  # what is compiled is compiled here, and what is slow is not timed again
+                times, error = [], np.inf
+                for _ in range(_REPEATS):
+                    begun = time.perf_counter()
+                    end = run(setting)
+                    times.append(time.perf_counter() - begun)
+                    error = float(np.abs(end - exact).max() / scale)
+            except (RuntimeError, ValueError, KeyError) as failure:
+                self._trouble[f"{code}, {name} at {setting:g}"] = str(failure).split("\n")[0][:80]
+                continue
+            for target in ERRORS:
+                if error <= target:
+                    self._times.setdefault((name, code, target), Best()).add(1e3 * min(times))
+            if error <= min(ERRORS) or min(times) > _PATIENCE_S:
+                return
+
+    def tell(self, report: Report) -> None:
+        report.skipped |= self._trouble
+        for name, compared in self._known.items():
+            for target in ERRORS:
+                for own in compared.ours:
+                    ours = self._times.get((name, own, target), Best()).value
+                    if not np.isfinite(ours):
+                        report.skipped[f"{own}, {name} to {target:g}"] = "not that accurate"
+                        continue
+                    for code in compared.codes:
+                        if code in compared.ours:
+                            continue
+                        theirs = self._times.get((name, code, target), Best()).value
+                        case = f"{name} to {target:g}, {own}"
+                        report.lines.append(Line(case, ours, "ms", Goal(">=", 1), code, theirs))
+
+    # -- problems -----------------------------------------------------------------------------------------------------
+    def _motion(self, name: str, t_end: float) -> Compared:
+        """Without constraints. Where no exact motion is known, it is that of `taylor` to the last digit, which the
+        tests hold against published ends.
+        """
+        problem = load(name)
+        step = prepare(problem.system, OURS)
+        start: dict[str, Any] = {"q0": problem.q0, "v0": problem.v0}
+        k = problem.system.parameter_vector()
+        given = problem.system.start(start, k, 0.0, False, "error").values
+        exact = (
+            step.run(**start, t_end=t_end, progress=False).q[-1]
+            if problem.reference is None
+            else problem.reference(t_end)["q"]
+        )
+        x0 = np.concatenate([given["q"], given["p"]])
+        n, equations = len(exact), Taylor().equations(problem.system)
+        codes = self._same_rates(equations, k, x0, t_end, n)
+        codes[OURS] = functools.partial(_ours, step, start, t_end, n), (*_TOLERANCES, 1e-15)
+        ours: tuple[str, ...] = (OURS,)
+        if problem.system.planetary and problem.system.dimension == 3:
+            ours += ("wisdom-holman",)
+            counts = (2.5e3, 5e3, 1e4, 2e4, 4e4, 8e4, 3.2e5)
+            codes["wisdom-holman"] = functools.partial(_wisdom_holman, problem, t_end), counts
+            if importlib.util.find_spec("rebound") is None:
+                self._trouble["REBOUND"] = "not installed"
+            else:
+                codes["REBOUND WHFast"] = functools.partial(whfast, problem, t_end), counts
+        return Compared(codes, np.asarray(exact), ours)
+
+    def _mechanism(self, name: str, t_end: float) -> Compared:
+        """With constraints: index 1, in which accelerations and multipliers follow from positions and velocities."""
+        problem = load(name)
+        model = MultibodyEquations.of(problem.system).formulate("index-1")
+        step = prepare(model, OURS)
+        start: dict[str, Any] = {"q0": problem.q0, "v0": problem.v0}
+        k, n = model.parameter_vector(), problem.system.n
+        x0 = np.concatenate([np.asarray(problem.q0, dtype=float), np.asarray(problem.v0, dtype=float)])
+        assert problem.reference is not None
+        codes = self._same_rates(Taylor().equations(model), k, x0, t_end, n)
+        codes["SUNDIALS IDAS"] = _idas(problem, x0, t_end), _TOLERANCES
+        codes[OURS] = functools.partial(_ours, step, start, t_end, n), (*_TOLERANCES, 1e-15)
+        return Compared(codes, np.asarray(problem.reference(t_end)["q"]))
+
+    def _same_rates(
+        self, equations: SeriesEquations, k: np.ndarray, x0: np.ndarray, t_end: float, n: int
+    ) -> dict[str, tuple[Code, Sequence[float]]]:
+        """Codes for ``x' = f(x, t)``: the first n entries of x are positions."""
+        rates = equations.rates
+        extra = np.zeros(rates.nnz_in(0) - len(x0))  # the account of work
+        start = np.concatenate([x0, extra])
+        scale = float(np.abs(x0).max())
+        found: dict[str, tuple[Code, Sequence[float]]] = {
+            "SciPy DOP853": (functools.partial(_scipy, rates, k, start, t_end, n, scale), _TOLERANCES),
+            "SUNDIALS CVODES": (functools.partial(_cvodes, rates, k, start, t_end, n, scale), _TOLERANCES),
+        }
+        if importlib.util.find_spec("heyoka") is None:
+            self._trouble["heyoka"] = "not installed"
+            return found
+        # the rates of mechanisms are long, and heyoka would compile them for minutes
+        compact = n < len(x0) and equations.follows is not None
+        made = functools.cache(functools.partial(heyoka_code, equations, k, start, t_end, compact=compact))
+        found["heyoka"] = lambda tolerance: made(tolerance=tolerance)()[:n], _FEW
+        return found
+
+
+# -- codes ------------------------------------------------------------------------------------------------------------
+def _ours(step: Any, start: dict[str, Any], t_end: float, n: int, tolerance: float) -> np.ndarray:
+    run = step.run(**start, t_end=t_end, control=StepControl(tolerance=tolerance), progress=False)
+    end: np.ndarray = (run.q if "q" in run.stored else run.x)[-1, :n]
+    return end
+
+
+def _wisdom_holman(problem: Problem, t_end: float, count: float) -> np.ndarray:
+    """All in one step, with the corrector at its ends."""
+    step = _prepared(problem, f"wisdom-holman:{count:.0f}")
+    end: np.ndarray = step.run(problem.q0, problem.v0, h=t_end, t_end=t_end, progress=False).q[-1]
+    return end
+
+
+@functools.lru_cache(maxsize=32)
+def _prepared(problem: Problem, scheme: str) -> Any:
+    return prepare(problem.system, scheme)
+
+
+def _scipy(
+    rates: ca.Function, k: np.ndarray, x0: np.ndarray, t_end: float, n: int, scale: float, rtol: float
+) -> np.ndarray:
+    """DOP853 with rates that write into one array, as quickly as Python can call them."""
+    made: Any = rates.buffer()
+    buffer, call = made
+    x, t, out = x0.copy(), np.zeros(1), np.empty(len(x0))
+    inputs: list[Any] = [x, t, np.ascontiguousarray(k)]
+    for i, array in enumerate(inputs):
+        buffer.set_arg(i, memoryview(array))
+    buffer.set_res(0, memoryview(out.data))
+
+    def rate(now: float, y: np.ndarray) -> np.ndarray:
+        x[:], t[0] = y, now
+        call()
+        return out.copy()
+
+    found = solve_ivp(rate, (0.0, t_end), x0, method="DOP853", rtol=max(rtol, 3e-14), atol=rtol * 1e-2 * scale)
+    end: np.ndarray = found.y[:n, -1]
+    return end
+
+
+def _cvodes(
+    rates: ca.Function, k: np.ndarray, x0: np.ndarray, t_end: float, n: int, scale: float, rtol: float
+) -> np.ndarray:
+    solver = _cvodes_solver(rates, tuple(k), len(x0), t_end, rtol, rtol * 1e-2 * scale)
+    return np.array(solver(x0=x0)["xf"]).ravel()[:n]
+
+
+@functools.lru_cache(maxsize=64)
+def _cvodes_solver(
+    rates: ca.Function, k: tuple[float, ...], size: int, t_end: float, rtol: float, atol: float
+) -> ca.Function:
+    x, t = ca.SX.sym("x", size), ca.SX.sym("t")
+    options: dict[str, Any] = {"reltol": rtol, "abstol": atol, "max_num_steps": 10_000_000}
+    options["linear_multistep_method"] = "adams"
+    equations = {"x": x, "t": t, "ode": rates(x, t, np.array(k))}
+    return ca.integrator("cvodes", "cvodes", equations, 0.0, t_end, options)
+
+
+def _idas(problem: Problem, x0: np.ndarray, t_end: float) -> Code:
+    """Accelerations and multipliers as algebraic variables of index 1."""
+    system = problem.system
+    d, n, k = dynamics(system), system.n, system.parameter_vector()
+    matrix, right = d.acceleration_system
+    unknown = ca.SX.sym("unknown", matrix.shape[0])
+    x, t = ca.SX.sym("x", 2 * n), ca.SX.sym("t")
+    residual = ca.substitute([ca.densify(matrix @ unknown - right)], [d.q, d.v, d.t, d.k], [x[:n], x[n:], t, ca.DM(k)])[
+        0
+    ]
+    equations = {"x": x, "z": unknown, "t": t, "ode": ca.vertcat(x[n:], unknown[:n]), "alg": residual}
+    numbers = ca.Function("s", [d.q, d.v, d.t, d.k], [ca.densify(matrix), ca.densify(right)])
+    A, b = (np.array(part) for part in numbers(x0[:n], x0[n:], 0.0, k))
+    z0 = np.linalg.solve(A, b).ravel()
+
+    @functools.cache
+    def solver(rtol: float) -> ca.Function:
+        options = {"reltol": rtol, "abstol": rtol * 1e-2, "max_num_steps": 10_000_000}
+        return ca.integrator("idas", "idas", equations, 0.0, t_end, options)
+
+    return lambda rtol: np.array(solver(rtol)(x0=x0, z0=z0)["xf"]).ravel()[:n]

@@ -1,0 +1,111 @@
+"""A clamped, inextensible beam of many segments under a force at its tip (Hairer and Wanner IV.1; IVP test set)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError
+from livens.models import shapes
+from livens.models.first_order import FirstOrder
+from livens.models.problem import Problem
+from livens.problems import problem
+
+
+class _Segments:
+    """The equations for n angles, with the tridiagonal matrices C and D of their differences."""
+
+    def __init__(self, n: int, released: bool) -> None:
+        self.n, self._released = n, released
+
+    def _bending(self, angle: Any, t: Any, k: Any) -> list[Any]:
+        """Moments of springs between the segments, and of the force ``(-phi, phi)`` at the tip."""
+        n = self.n
+        load = k.F * m.sin(t) ** 2
+        if self._released:
+            load = m.where(t < np.pi, load, 0.0)
+        moments = []
+        for i in range(n):
+            before = angle[i - 1] if i else -angle[0]
+            after = angle[i + 1] if i < n - 1 else angle[n - 1]
+            moments.append(n**4 * (before - 2 * angle[i] + after) + n**2 * load * (m.cos(angle[i]) + m.sin(angle[i])))
+        return moments
+
+    def _matrices(self, angle: Any) -> tuple[Any, Any]:
+        """Products with C and with D, as functions of a vector."""
+        n = self.n
+        apart = [b - a for a, b in itertools.pairwise(angle[i] for i in range(n))]
+        cosine, sine = [m.cos(a) for a in apart], [m.sin(a) for a in apart]
+        diagonal = [1.0, *[2.0] * (n - 2), 3.0]
+
+        def product(C: list[float] | None, left: list[Any], right: list[Any], x: Any) -> list[Any]:
+            found = []
+            for i in range(n):
+                total = C[i] * x[i] if C is not None else 0.0
+                total = total - left[i - 1] * x[i - 1] if i else total
+                found.append(total + right[i] * x[i + 1] if i < n - 1 else total)
+            return found
+
+        def even(x: Any) -> list[Any]:
+            return product(diagonal, cosine, [-c for c in cosine], x)
+
+        def odd(x: Any) -> list[Any]:
+            return product(None, sine, sine, x)
+
+        return even, odd
+
+    def rates(self, x: Any, y: Any, t: Any, k: Any) -> list[Any]:
+        """``theta'' = C v + D w``"""
+        angle = x[: self.n]
+        v = self._bending(angle, t, k)
+        even, odd = self._matrices(angle)
+        return [*(x[self.n + i] for i in range(self.n)), *(a + b for a, b in zip(even(v), odd(y), strict=True))]
+
+    def forces(self, x: Any, y: Any, t: Any, k: Any) -> list[Any]:
+        """``C w = D v + theta'^2``: what keeps the segments together."""
+        angle = x[: self.n]
+        v = self._bending(angle, t, k)
+        even, odd = self._matrices(angle)
+        pulled = odd(v)
+        return [a - b - x[self.n + i] ** 2 for i, (a, b) in enumerate(zip(even(y), pulled, strict=True))]
+
+    def look(self, x: Any) -> list[shapes.Shape]:
+        at = m.array([0.0, 0.0])
+        line = [at]
+        for i in range(self.n):
+            at = at + m.array([m.cos(x[i]), m.sin(x[i])]) / self.n
+            line.append(at)
+        return [
+            shapes.ground([0.0, 0.0]),
+            shapes.cable(line, name="beam"),
+            shapes.sphere(at, 0.02, name="tip"),
+        ]
+
+
+@problem(
+    "beam-bari",
+    summary="clamped inextensible beam of n segments, pushed at its tip and released: stiff, 2 n states",
+    source="Hairer and Wanner IV.1; IVP test set (Bari)",
+    scheme="radau-iia-2",
+)
+def beam_bari(n: int = 40, released: bool = True) -> Problem:
+    """Angles and their rates are the states, internal forces the algebraic variables; lengths and times have no units.
+
+    The force ``F sin(t)^2`` up and to the left ends at ``t = pi``; without `released` it goes on, and everything is
+    smooth.
+    """
+    if n < 3:
+        raise InputError(f"option 'n' must be at least 3, got {n}")
+    beam = _Segments(n, released)
+    model = FirstOrder(
+        [*(f"theta{i + 1}" for i in range(n)), *(f"rate{i + 1}" for i in range(n))],
+        rhs=beam.rates,
+        algebraic=[f"w{i + 1}" for i in range(n)],
+        constraints=beam.forces,
+        parameters=dict(F=1.5),
+        look=beam.look,
+    )
+    return Problem("beam-bari", model, None, None, "radau-iia-2", 1e-3, 5.0, start={"x0": np.zeros(2 * n)})

@@ -1,0 +1,184 @@
+"""A railway wheelset on a straight track: rolling contact with creep forces (Simeon, Fuehrer, Rentrop 1991).
+
+Coordinates are the place of the centre (x across the track, y up, z along, relative to where it would be at constant
+speed), the yaw theta and the roll phi; beta' is what the wheels turn faster than in pure rolling. Each wheel, a cone,
+touches its rail, a circle, in one point: psi and xi say where on the wheel that is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from livens import math as m
+from livens.models import shapes
+from livens.models.first_order import FirstOrder
+from livens.models.problem import Problem
+from livens.problems import problem
+
+_PARAMETERS: dict[str, float] = dict(
+    mass=16.08, g=9.81, V=30.0, r0=0.1, I1=0.0605, I2=0.366, mu=0.12, arm=0.19, cx=6400.0, cz=6400.0,
+    cone=0.0262, half=0.1506, rail=0.06, modulus=7.92e10, poisson=0.28, C11=4.72772197, C22=4.27526987,
+    C23=1.97203505,
+)  # fmt: skip
+#: Kalker's integrals for the ellipse of contact, and what the test set takes for pi there.
+_E, _G, _PI = 1.3537956, 0.7115218, 3.1415926
+#: Multipliers are large; the variables are these parts of them.
+_SCALE = 1e4
+_START = (0.0014941, 4.0089e-7, 1.1241e-6, -2.8573e-4, 2.6459e-4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+#: First values of the multipliers, of psi and xi at x > 0, and of those at x < 0; five digits of the first are known.
+_ALGEBRAIC = (
+    -0.00835918, -0.00741455, 7.563440639517294e-6, 0.1490635714733819, -7.412238035766714e-6, -0.1521364296121248,
+)  # fmt: skip
+
+
+class _Arm(NamedTuple):
+    """From the centre to a point of a wheel, and its derivatives by yaw, roll and the angle on the wheel."""
+
+    at: Any
+    by_yaw: Any
+    by_roll: Any
+    by_turn: Any
+
+
+def _arm(theta: Any, phi: Any, psi: Any, xi: Any, r: Any) -> _Arm:
+    st, ct, sp, cp, ss, cs = m.sin(theta), m.cos(theta), m.sin(phi), m.cos(phi), m.sin(psi), m.cos(psi)
+    x, z = xi * ct * cp + r * (ct * sp * cs - st * ss), -xi * st * cp - r * (st * sp * cs + ct * ss)
+    lift = xi * sp - r * cp * cs
+    return _Arm(
+        m.array([x, lift, z]),
+        m.array([z, 0.0, -x]),
+        m.array([-ct * lift, xi * cp + r * sp * cs, st * lift]),
+        r * m.array([-st * cs - ct * sp * ss, cp * ss, st * sp * ss - ct * cs]),
+    )
+
+
+class _Contact:
+    """One wheel on its rail, at x > 0 (side 1) or x < 0 (side -1)."""
+
+    def __init__(self, side: float, x: Any, psi: Any, xi: Any, k: Any) -> None:
+        self.x, self.psi, self.xi, self.k = x, psi, xi, k
+        theta, phi = x[3], x[4]
+        slope = m.tan(k.cone)
+        self.r, self.dr = k.r0 + slope * (k.half - side * xi), -side * slope  # the wheel, a cone
+        self.arm = _arm(theta, phi, psi, xi, self.r)
+        off = k.half + m.sin(k.cone) * k.rail - side * (x[0] + self.arm.at[0])  # the rail, a circle
+        depth = m.sqrt(k.rail**2 - off**2)
+        self.slope, self.curvature = side * off / depth, -(k.rail**2) / depth**3
+        sp, cp, cs, ss = m.sin(phi), m.cos(phi), m.cos(psi), m.sin(psi)
+        tilted, upright = self.dr * cp - sp * cs, self.dr * sp + cp * cs
+        w = tilted * m.cos(theta) + ss * m.sin(theta)
+        #: The normals of wheel and rail are parallel.
+        self.conditions = [self.slope * upright + w, tilted * m.sin(theta) - ss * m.cos(theta)]
+        #: How the distance between wheel and rail changes with the five coordinates, at a given point of the wheel.
+        by_yaw, by_roll = self.arm.by_yaw, self.arm.by_roll
+        self.G = m.array([
+            self.slope, -1.0, 0.0, self.slope * by_yaw[0] - by_yaw[1], self.slope * by_roll[0] - by_roll[1],
+        ])  # fmt: skip
+        self.angle = m.atan(w / upright)
+
+    def creep(self, N: Any) -> Any:
+        """Jaschinski's smooth form of Kalker's forces, for the force N along the normal."""
+        k, x = self.k, self.x
+        sd, cd = m.sin(self.angle), m.cos(self.angle)
+        yaw = x[3] / cd
+        arm = _arm(yaw, x[4], self.psi, self.xi, self.r)
+        spin, travel = k.V / k.r0 + x[10], m.array([x[5], x[6], x[7] + k.V])
+        slip = travel + x[8] * arm.by_yaw + x[9] * arm.by_roll + spin * arm.by_turn
+        rolling = slip - 2 * travel
+        speed = 0.5 * m.sqrt(rolling @ rolling)
+        along, across = m.array([m.sin(yaw), 0.0, m.cos(yaw)]), m.array([m.cos(yaw) * cd, -sd, -m.sin(yaw) * cd])
+        bent = 0.5 / (self.r * m.sqrt(1 + self.dr**2)) - 0.5 * self.curvature / (1 + self.slope**2) ** 1.5
+        pressed = 3 * m.abs(N) * (1 - k.poisson) * _E
+        size = (pressed / (2 * _PI * bent * k.modulus * m.sqrt(_G))) ** (1 / 3)
+        most, turned = k.mu * N, (sd * spin + cd * x[8]) / speed
+        stiff = k.modulus * size**2 / most
+        tx = -most * m.tanh(stiff * k.C11 * (slip @ along) / speed)
+        ty = -most * m.tanh(stiff * (k.C22 * (slip @ across) / speed + size * k.C23 * turned))
+        # both together are no more than friction allows
+        less = m.minimum(1.0, m.abs(most) / m.sqrt(tx**2 + ty**2))
+        return less * (tx * along + ty * across)
+
+
+def _contacts(x: Any, y: Any, k: Any) -> tuple[_Contact, _Contact]:
+    return _Contact(1.0, x, y[2], y[3], k), _Contact(-1.0, x, y[4], y[5], k)
+
+
+def _rates(x: Any, y: Any, k: Any) -> list[Any]:
+    """Newton's and Euler's law, times the mass matrix of `_mass`."""
+    left, right = _contacts(x, y, k)
+    held = _SCALE * (left.G * y[0] + right.G * y[1])
+    apart = m.sin(left.angle - right.angle)
+    normal = (
+        (m.cos(right.angle) * held[0] - m.sin(right.angle) * held[1]) / apart,
+        (m.sin(left.angle) * held[1] - m.cos(left.angle) * held[0]) / apart,
+    )
+    creep = [contact.creep(N) for contact, N in zip((left, right), normal, strict=True)]
+    force = creep[0] + creep[1] + m.array([-2 * k.cx * x[0], -k.mass * k.g, -2 * k.cz * x[2]])
+    moment = m.cross(left.arm.at, creep[0]) + m.cross(right.arm.at, creep[1])
+    moment = moment + m.array([0.0, -2 * k.arm**2 * k.cz * x[3], 0.0])
+    theta, phi, yaw, roll = x[3], x[4], x[8], x[9]
+    st, ct, sp, cp = m.sin(theta), m.cos(theta), m.sin(phi), m.cos(phi)
+    axle, ahead, up = m.array([ct * cp, sp, -st * cp]), m.array([st, 0.0, ct]), m.array([-ct * sp, cp, st * sp])
+    spin = k.V / k.r0 + x[10]
+    gyro = k.I1 * spin + (k.I1 - k.I2) * yaw * sp
+    return [
+        *(x[5 + i] for i in range(5)),
+        *(force[i] + held[i] for i in range(3)),
+        k.I2 * yaw * roll * sp - gyro * roll + up @ moment + held[3],
+        gyro * yaw * cp + ahead @ moment + held[4],
+        -k.I1 * yaw * roll * cp + axle @ moment,
+    ]
+
+
+def _mass(x: Any, k: Any) -> Any:
+    mass = np.zeros((11, 11), dtype=object)
+    for i in range(11):
+        mass[i, i] = 1.0
+    for i in range(5, 8):
+        mass[i, i] = k.mass
+    mass[8, 8], mass[9, 9] = k.I2 * m.cos(x[4]), k.I2
+    mass[10, 8], mass[10, 10] = k.I1 * m.sin(x[4]), k.I1
+    return mass
+
+
+def _conditions(x: Any, y: Any, k: Any) -> list[Any]:
+    """The wheels neither leave nor enter the rails, and touch them where their normals are parallel."""
+    left, right = _contacts(x, y, k)
+    return [left.G @ x[5:10], right.G @ x[5:10], *left.conditions, *right.conditions]
+
+
+def _look(x: Any, k: Any) -> list[shapes.Shape]:
+    """Displacements and angles ten times as large as they are."""
+    st, ct, sp, cp = m.sin(10 * x[3]), m.cos(10 * x[3]), m.sin(10 * x[4]), m.cos(10 * x[4])
+    axle = m.array([ct * cp, -st * cp, sp])  # x across, y along, z up
+    centre = m.array([10 * x[0], 10 * x[2], 0.1])
+    found = [shapes.cylinder(centre - 0.2 * axle, centre + 0.2 * axle, 0.012, name="axle")]
+    for side, name in ((1.0, "left"), (-1.0, "right")):
+        at = centre + side * k.half * axle
+        found.append(shapes.cylinder(at - 0.02 * axle, at + 0.02 * axle, k.r0, name=f"{name} wheel"))
+        rail = [[side * 0.1506, along, -0.015] for along in (-0.4, 0.4)]
+        found.append(shapes.cylinder(rail[0], rail[1], 0.015, name=f"{name} rail"))
+    return found
+
+
+@problem(
+    "wheelset",
+    summary="railway wheelset on a straight track, creep forces in rolling contact: index 2, 17 unknowns",
+    source="Simeon, Fuehrer, Rentrop 1991; IVP test set (Bari)",
+    scheme="radau-iia-2",
+)
+def wheelset(V: float = 30.0) -> Problem:
+    """Speed `V` in m/s. The distance of wheels and rails is held on velocity level; the multipliers have index 2."""
+    model = FirstOrder(
+        "x y z theta phi x' y' z' theta' phi' beta'",
+        rhs=_rates,
+        algebraic="lambda_left lambda_right psi_left xi_left psi_right xi_right",
+        constraints=_conditions,
+        mass=_mass,
+        parameters=_PARAMETERS | dict(V=V),
+        look=_look,
+    )
+    start = {"x0": np.array(_START), "y0": np.array(_ALGEBRAIC)}
+    return Problem("wheelset", model, None, None, "radau-iia-2", 1e-3, 10.0, start=start)
