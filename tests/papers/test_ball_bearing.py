@@ -11,6 +11,7 @@ import pytest
 from conftest import measured_order
 
 import livens as lv
+from livens.analysis.contact_forces import contact_forces
 from livens.errors import InputError
 from livens.models.summed import dynamics
 from livens.problems.bearing.data import Bearing
@@ -325,3 +326,28 @@ def test_the_page_on_bearings_runs(capsys):
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(compile(block, "bearing.md", "exec"), names)
     assert capsys.readouterr().out == "".join(re.findall(r"```output\n(.*?)```", text, flags=re.DOTALL))
+
+
+def test_forces_on_a_ball_hold_it_on_its_orbit():
+    """At the start, forces on a ball add up to ``m v^2/rho`` towards the axis; along its way there is friction."""
+    run = lv.simulate(lv.problems.load("ball-bearing"), t_end=1e-6)
+    y, z = (run[f"ball1.{axis}"][0] for axis in "yz")
+    mass, rho = run.system.parameters["ball1.mass"], np.hypot(y, z)
+    speed = np.linalg.norm(run.v[0][[run.facts.coordinates.index(f"ball1.{axis}") for axis in "yz"]])
+    total = sum(np.asarray(run[f"ball1-{other}.force"][0]) for other in ("outer", "inner", "cage"))
+    across = np.array([total[0], -(y * total[1] + z * total[2]) / rho])
+    assert across == pytest.approx([0.0, mass * speed**2 / rho], abs=2 * mass * 9.81)
+    assert mass * speed**2 / rho == pytest.approx(7.0, rel=0.01)
+    for other in ("outer", "inner"):
+        force, normal = run[f"ball1-{other}.force"][0], run[f"ball1-{other}.normal"][0]
+        assert np.linalg.norm(force) == pytest.approx(normal, rel=1.3e-3)  # Coulomb: at most sqrt(1 + mu^2) times
+        apart = contact_force(run, other)
+        assert apart == pytest.approx(np.asarray(run[f"ball1-{other}.normal"][0]), rel=2e-3)
+
+
+def contact_force(run, other):
+    """The drawn force, as films have it: it acts at the surface of the ball."""
+    (found,) = (one for one in contact_forces(run) if one.name == f"ball1-{other}")
+    centre = np.array([run[f"ball1.{axis}"][0] for axis in "xyz"])
+    assert found.body == "ball1" and np.linalg.norm(found.at[0] - centre) == pytest.approx(3.969e-3, rel=2e-3)
+    return np.linalg.norm(found.force[0])

@@ -169,8 +169,8 @@ def _first_order(K: np.ndarray, C: np.ndarray, M: np.ndarray, free: np.ndarray) 
 def _without_rounding(found: Linearisation, K: np.ndarray, C: np.ndarray, M: np.ndarray) -> np.ndarray:
     """Eigenvalues, of which those are zero that are no larger than what rounding of the stiffness makes of zero.
 
-    A body that nothing turns back has a double eigenvalue zero, which rounding splits into two of the size of its square
-    root: a slow oscillation, or one that grows, that is not there.
+    A body that nothing turns back has a double eigenvalue zero, which rounding splits into two of the size of its
+    square root: a slow oscillation, or one that grows, that is not there.
     """
     values = found.eigenvalues.copy()
     rounding = _ROUNDING * np.finfo(float).eps * np.linalg.norm(found.basis.T @ K @ found.basis)

@@ -181,6 +181,11 @@ def race_normal(ring: Ring) -> Callable[..., Any]:
     return normal
 
 
+def race_point(ring: Ring) -> Callable[..., Any]:
+    """Where a ball touches a race."""
+    return lambda q, v, t, k: q[:3] + _groove(q, t, k, ring).touch.lever
+
+
 # -- pockets ----------------------------------------------------------------------------------------------------------
 #: Coordinates of a ball, then those of the cage: its centre and directors; modes of an elastic cage follow.
 _MODES = 18
@@ -259,3 +264,8 @@ def pocket_normal(waves: tuple[int, ...]) -> Callable[..., Any]:
         return k.pocket_stiffness * depth * m.maximum(0.0, 1 + k.pocket_damping * rate)
 
     return normal
+
+
+def pocket_point(waves: tuple[int, ...]) -> Callable[..., Any]:
+    """Where a ball touches its pocket."""
+    return lambda q, v, t, k: q[:3] + _pocket(q, k, waves)[0].lever

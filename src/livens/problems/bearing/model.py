@@ -9,13 +9,22 @@ import numpy as np
 
 from livens import math as m
 from livens.models.element import Element
-from livens.models.quantity import Quantity
+from livens.models.quantity import Acting, Quantity
 from livens.models.system import System
 from livens.multibody.bodies import director_body
 from livens.multibody.inertia import Inertia
 from livens.problems.bearing import contacts, looks
 from livens.problems.bearing.data import Bearing
-from livens.problems.bearing.parts import ELASTIC, held, moving, of_element, ring_quantities, rings, weight
+from livens.problems.bearing.parts import (
+    ELASTIC,
+    force_on_first,
+    held,
+    moving,
+    of_element,
+    ring_quantities,
+    rings,
+    weight,
+)
 from livens.problems.bearing.start import Seat
 
 #: What may bend.
@@ -137,14 +146,27 @@ def bearing_system(b: Bearing) -> System:
 # -- what results show by name ----------------------------------------------------------------------------------------
 def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
     numbers = {element.name: i for i, element in enumerate(system.elements)}
-    normals = {name: contacts.race_normal(ring) for name, ring in _races(b).items()}
-    normals["cage"] = contacts.pocket_normal(b.waves_of("cage"))
+    waves, races = b.waves_of("cage"), _races(b)
+    said = {
+        name: (
+            contacts.race_normal(ring),
+            force_on_first(contacts.race_energy(ring), contacts.race_forces(ring)),
+            contacts.race_point(ring),
+        )
+        for name, ring in races.items()
+    }
+    pushing = force_on_first(contacts.pocket_energy(waves), contacts.pocket_forces(waves))
+    said["cage"] = contacts.pocket_normal(waves), pushing, contacts.pocket_point(waves)
     found = {}
     for i in range(1, b.balls + 1):
-        for other, function in normals.items():
-            name = f"ball{i}-{other}"
-            words = f"normal force between ball {i} and the {other}{'' if other == 'cage' else ' race'}"
-            found[f"{name}.normal"] = Quantity(words, "N", of_element(system, numbers[name], function))
+        for other, functions in said.items():
+            name, what = f"ball{i}-{other}", other if other == "cage" else f"{other} race"
+            normal, force, point = (of_element(system, numbers[name], function) for function in functions)
+            acting = Acting(on=f"ball{i}", by=other, at=point)
+            found[f"{name}.normal"] = Quantity(f"normal force between ball {i} and the {what}", "N", normal)
+            found[f"{name}.force"] = Quantity(
+                f"force of the {what} on ball {i}, in space", "N", force, shape=(3,), acts=acting
+            )
     own = list(system.indices[numbers["cage"]])
     directors = [own[i : i + 3] for i in (3, 6, 9)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +96,18 @@ def ring_quantities(system: System) -> dict[str, Quantity]:
         "drive.torque": Quantity("torque of the drive on the inner ring", "N m", torque),
         "inner.position": Quantity("centre of the inner ring", "m", lambda q, v, lam, t, k: q[inner], shape=(3,)),
     }
+
+
+def force_on_first(energy: ModelFunction, forces: ModelFunction) -> Callable[..., Any]:
+    """The force of an element on the body whose centre comes first among its coordinates, all its parts together."""
+
+    def force(q: Any, v: Any, t: Any, k: Any) -> Any:
+        given = dict(q=q, v=v, t=t, k=k)
+        stored, pushed = (f(*(given[name] for name in inspect.signature(f).parameters)) for f in (energy, forces))
+        slope = m.symbols(ca.gradient(m.expression(stored), m.expression(q)))
+        return m.array(list(pushed[:3])) - slope[:3]
+
+    return force
 
 
 def of_element(system: System, number: int, function: Callable[..., Any]) -> Callable[..., Any]:
