@@ -38,19 +38,22 @@ SCALE ?= 1
 torture: $(VENV)/.ready
 	PYTHONPATH=tests $(BIN)/python -m torture --scale $(SCALE) $(if $(ONLY),--only $(ONLY))
 
-# Whether the tests notice that the source is wrong; COUNT=20 tries twenty changes.
+# Whether the tests notice that the source is wrong; COUNT=20 tries twenty changes, LEARN=1 keeps which test noticed which.
 mutants: $(VENV)/.ready
-	PYTHONPATH=tests $(BIN)/python -m mutants $(if $(COUNT),--count $(COUNT)) $(if $(ONLY),--only $(ONLY))
+	PYTHONPATH=tests $(BIN)/python -m mutants $(if $(COUNT),--count $(COUNT)) $(if $(ONLY),--only $(ONLY)) $(if $(LEARN),--learn)
 
 bench: $(VENV)/.bench
 	mkdir -p out
 	$(BIN)/livens bench --picture out/work-precision.png
 
-# JAX and PyTorch are large: they have an environment of their own.
+# JAX and PyTorch are large: they have an environment of their own. Of this version of PyTorch, the build for processors
+# alone is taken wherever pip finds one; TORCH=torch takes the newest, which brings gigabytes for graphics cards.
+TORCH ?= torch==2.13.0
 $(VENV)-bridges/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-bridges
 	$(VENV)-bridges/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-bridges/bin/python -m pip install --quiet --editable '.[jax,torch]' pytest
+	$(VENV)-bridges/bin/python -m pip install --quiet '$(TORCH)'
+	$(VENV)-bridges/bin/python -m pip install --quiet --editable '.[jax,torch]' hypothesis pytest
 	touch $@
 
 bridges: $(VENV)-bridges/.ready

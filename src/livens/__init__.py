@@ -63,6 +63,9 @@ if TYPE_CHECKING:
     from livens.models import port_hamiltonian as port_hamiltonian
     from livens.models import shapes as shapes
     from livens.models import symmetry as symmetry
+    from livens.models.black_box import BlackBox as BlackBox
+    from livens.models.constrained_hamiltonian import ConstrainedHamiltonian as ConstrainedHamiltonian
+    from livens.models.crowd import Crowd as Crowd
     from livens.models.element import Element as Element
     from livens.models.element import through as through
     from livens.models.first_order import FirstOrder as FirstOrder
@@ -88,6 +91,7 @@ if TYPE_CHECKING:
     from livens.run.events import Event as Event
     from livens.run.gradient import value_and_gradient as value_and_gradient
     from livens.run.hessian import hessian as hessian
+    from livens.run.many_tangents import tangents as tangents
     from livens.run.prepare import prepare as prepare
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
@@ -96,6 +100,9 @@ if TYPE_CHECKING:
 
 #: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
 _HOMES = {
+    "BlackBox": "models.black_box",
+    "ConstrainedHamiltonian": "models.constrained_hamiltonian",
+    "Crowd": "models.crowd",
     "Element": "models.element",
     "Ensemble": "results.ensemble",
     "Event": "run.events",
@@ -129,6 +136,7 @@ _HOMES = {
     "rpm": "multibody.units",
     "same_as": "expressions.parameters",
     "simulate": "run.simulate",
+    "tangents": "run.many_tangents",
     "through": "models.element",
     "value_and_gradient": "run.gradient",
 }
@@ -164,6 +172,7 @@ ACCESSORS = {
     "problem": "scenario.saved",
     "report": "analysis.report",
     "scene": "scenario.saved",
+    "singular_positions": "analysis.singular",
     "system": "scenario.saved",
     "view": "viewer",
     "vjp": "run.sensitivity",

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class LivensError(Exception):
-    """Anything livens complains about."""
+    """Anything livens complains about. If a run was under way, everything up to there is in `result`."""
+
+    result: Result | None = None
 
 
 class InputError(LivensError, ValueError):

@@ -29,6 +29,8 @@ ORDERS = [
     ("sundman", 2), ("sundman-doubled", 2), ("step-density", 2), ("yoshida-4:sundman", 4),
     ("yoshida-4:step-density", 4), (f"suzuki-4:{MET1}", 4), ("step-density:gauss-2", 4),
     ("step-density:implicit-midpoint", 2), ("step-density:lobatto-iiia-iiib-3", 4),
+    ("adaptive-variational-sym:0,0", 2), ("adaptive-variational-sym:0.25,0.5", 2),
+    ("adaptive-variational-sym:0.3,0.8", 2), ("suzuki-4:adaptive-variational-sym:0,0", 4),
 ]  # fmt: skip
 
 
@@ -90,6 +92,36 @@ def test_order_of_sundman_with_every_scaling(g):
         for h in steps
     ]
     assert measured_order(steps, errors) == pytest.approx(2, abs=0.1)
+
+
+def stiff_oscillator():
+    return lv.Hamiltonian(
+        "x y",
+        kinetic=lambda p: p[0] ** 2 / 2 + p[1] ** 2,
+        potential=lambda q: 50 * q[0] ** 2 + q[1] ** 2 / 2 + q[0] ** 2 * q[1] + q[1] ** 4,
+    )
+
+
+def test_oscillators_of_another_splitting():
+    """`sundman-harmonic` turns oscillators exactly: of order 2, and a hundred times closer than kicks and drifts."""
+    model, start = stiff_oscillator(), dict(q0=[0.3, 0.5], p0=[0.2, 0.1], t_end=2.0)
+    g = scaling.written(lambda T, V: 1 / (1 + 0.3 * V + 0.01 * T))
+    exact, steps, errors = lv.simulate(model, scheme="taylor", **start), (0.04, 0.02, 0.01, 0.005), {}
+    for scheme in ("sundman", "sundman-harmonic"):
+        runs = [lv.simulate(model, scheme=scheme, h=h, scaling=g, **start) for h in steps]
+        errors[scheme] = [np.abs(run.q[-1] - exact.q[-1]).max() for run in runs]
+        assert runs[0].statistics.newton_iterations == 0
+    assert measured_order(steps, errors["sundman-harmonic"]) == pytest.approx(2, abs=0.1)
+    assert max(np.array(errors["sundman-harmonic"]) / errors["sundman"]) < 0.02
+    linear = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: 8 * q[0] ** 2 + q[1] ** 2 / 2)
+    run = lv.simulate(linear, q0=[1.0, 1.0], p0=[0.0, 0.0], scheme="sundman-harmonic", h=0.7, t_end=50.0, scaling=g)
+    assert np.abs(run.q - np.stack([np.cos(4 * run.t), np.cos(run.t)], axis=1)).max() < 1e-12
+    soft = lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, potential=lambda q: -(q[0] ** 2) + q[0] ** 4)
+    with pytest.raises(InputError, match="second derivatives of the potential energy at q = 0"):
+        lv.simulate(soft, q0=[1.0], p0=[0.0], scheme="sundman-harmonic", h=0.1, t_end=1.0, scaling=g)
+    mixed = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2 + 0.1 * p[0] * p[1], potential=lambda q: q @ q)
+    with pytest.raises(InputError, match="a mass matrix that is constant and diagonal"):
+        lv.simulate(mixed, q0=[1.0, 0.0], p0=[0.0, 0.0], scheme="sundman-harmonic", h=0.1, t_end=1.0, scaling=g)
 
 
 def test_nothing_is_solved_where_a_scheme_is_explicit():
@@ -276,6 +308,43 @@ def test_adaptive_variational_is_symplectic_with_time_and_energy(seed, a, b):
                 D = step.derivative()
                 assert canonical(step.part(D, "qp")) < 1e-12
                 assert canonical(turned(step.part(D, ["q", "t", "p", "start_energy"]), -1)) < 1e-12
+
+
+@given(seeds, st.floats(0, 1), st.floats(0, 1))
+@settings(few, max_examples=3)
+def test_the_symmetric_class_is_symplectic_with_time_and_energy(seed, a, b):
+    """For any energy and any scaling; (1-a, 1-b) is the same scheme, (1/2, 1/2) is that with one point."""
+    for separable in (True, False):
+        model, q, p = random_hamiltonian(seed, separable)
+        ends = {}
+        for alpha, beta in (
+            (round(a, 3), round(b, 3)),
+            (round(1 - round(a, 3), 3), round(1 - round(b, 3), 3)),
+            (0.5, 0.5),
+        ):
+            step = OneStep(model, f"adaptive-variational-sym:{alpha!r},{beta!r}", on_everything, q, p, 0.05)
+            step.z[step.layout["start_energy"]] += 0.3
+            step.x, step.end = step.go(step.z)
+            D = step.derivative()
+            assert canonical(step.part(D, "qp")) < 1e-12
+            assert canonical(turned(step.part(D, ["q", "t", "p", "start_energy"]), -1)) < 1e-12
+            ends[alpha, beta] = step.end
+        one, two, middle = ends.values() if len(ends) == 3 else [*ends.values()] * 3
+        assert np.abs(one - two).max() < 1e-12
+        same = OneStep(model, MET1, on_everything, q, p, 0.05)
+        same.z[same.layout["start_energy"]] += 0.3
+        assert np.abs(ends[0.5, 0.5] - same.go(same.z)[1]).max() < 1e-12 and middle is not None
+
+
+def test_the_symmetric_class_has_no_drift_between_walls():
+    """Two walls of very different stiffness (paper II, example 3.2): energy errors stay bounded, steps return."""
+    problem = load("two-walls")
+    run = lv.simulate(problem, scheme="adaptive-variational-sym:0,0", h=0.02, t_end=100.0)
+    energy = run.observe("total_energy")
+    off = np.abs(energy - energy[0])
+    half = len(off) // 2
+    assert off[half:].max() < 1.2 * off[:half].max() and off.max() < 0.1 * abs(energy[0])
+    assert run.step_size[1:-1].max() > 20 * run.step_size[1:-1].min()
 
 
 def test_explicit_adaptive_variational_is_symplectic_too():

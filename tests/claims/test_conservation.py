@@ -144,6 +144,29 @@ def test_driven_pendulum_with_known_motion(scheme):
     assert abs(np.polyfit(np.log(steps), np.log(errors), 1)[0] - 2) < 0.1
 
 
+@pytest.mark.parametrize(
+    ("scheme", "order"),
+    {
+        **dict.fromkeys(["livens-em", "livens-em-full", "livens-midpoint", "livens-variational", "hamilton-em"], 2),
+        **dict.fromkeys(["hamilton-midpoint", "rattle", "lobatto-iiia-iiib-2", "murua-1", "murua-ggl-1"], 2),
+        "symplectic-euler": 1,
+    }.items(),
+)
+def test_the_work_of_a_constraint_that_moves(scheme, order):
+    """All that the bead on the turning rod gains comes in through the rod, as accurately as the scheme is."""
+    w, r, steps = 1.5, 0.5, [0.02 / 2**i for i in range(4)]
+    system = lv.System(
+        "x y",
+        kinetic=lambda v: 0.5 * (v @ v),
+        constraints=lambda q, t, k: [m.cos(k.w * t) * q[1] - m.sin(k.w * t) * q[0]],
+        parameters=dict(w=w),
+    )
+    gained = 0.5 * (w * r) ** 2 * (np.sinh(w) ** 2 + np.cosh(w) ** 2 - 1)
+    runs = [lv.simulate(system, [r, 0.0], [0.0, w * r], scheme=scheme, h=h, t_end=1.0) for h in steps]
+    errors = [abs(run.supplied_energy[-1] - gained) for run in runs]
+    assert abs(np.polyfit(np.log(steps), np.log(errors), 1)[0] - order) < 0.1
+
+
 def test_time_dependent_potential():
     """The energy that comes in through a potential that changes with time is accounted for."""
     system = lv.System(

@@ -128,12 +128,12 @@ def estimates(scheme, model, start, steps):
 @pytest.mark.parametrize("name", ["radau-iia-2", "radau-iia-3", "lobatto-iiic-2", "lobatto-iiic-4", "gauss-2"])
 def test_orders_of_estimates_on_constraints(name, formulation):
     """Errors of index 2 and 3 are taken times h and h^2; those of Lobatto IIIC with multipliers have one order less."""
-    if (name, formulation) == ("gauss-2", "index-1"):
-        pytest.skip("its multiplier's error passes through zero here")
-    steps = [0.012, 0.009, 0.006, 0.0045]
+    steps = [0.006, 0.0045, 0.003, 0.00225]
     found, order = estimates(name, pendulum().formulate(formulation), dict(q0=Q0, v0=V0), steps)
-    assert order == int(name[-1]) - (name.startswith("lobatto") and formulation != "index-1")
-    assert abs(measured_order(steps, found) - order - 1) < 0.15
+    # multipliers of Gauss' methods with an even number of stages have one order less as well
+    less = formulation == "index-1" if name == "gauss-2" else name.startswith("lobatto") and formulation != "index-1"
+    assert order == int(name[-1]) - less
+    assert abs(measured_order(steps, found) - order - 1) < 0.1
 
 
 @pytest.mark.parametrize("name", ["radau-iia-3", "gauss-2", "gauss-3", "lobatto-iiic-3"])
@@ -148,9 +148,9 @@ def test_orders_of_estimates_of_mechanical_systems(name, order):
     system = lv.System(
         "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1], constraints=lambda q: [(q @ q - 1) / 2]
     )
-    steps = [0.012, 0.009, 0.006, 0.0045]
+    steps = [0.006, 0.0045, 0.003, 0.00225]
     found, said = estimates(name, system, dict(q0=Q0, v0=V0), steps)
-    assert said == order and abs(measured_order(steps, found) - order - 1) < 0.15
+    assert said == order and abs(measured_order(steps, found) - order - 1) < 0.1
 
 
 # -- counts of steps --------------------------------------------------------------------------------------------------

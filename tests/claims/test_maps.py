@@ -413,3 +413,51 @@ def test_amplification_of_oscillations(scheme, gain):
         assert (largest - 1) / h**4 == pytest.approx(gain, rel=0.05)
     else:
         assert largest == pytest.approx(1, abs=1e-15)
+
+
+# -- strang for linear systems that are not separable -----------------------------------------------------------------
+def rotor():
+    """In a frame that turns at a changing rate, on a support whose stiffness changes, with an unbalance (paper I)."""
+    return lv.Hamiltonian(
+        "x y",
+        hamiltonian=lambda q, p, t: (
+            p @ p / 2
+            + (0.7 + 0.3 * m.sin(t)) * (p[0] * q[1] - p[1] * q[0])
+            + (1 + 0.2 * m.cos(2 * t)) * q[0] ** 2 / 2
+            + q[1] ** 2
+            + 0.1 * m.cos(t) * q[0]
+        ),
+    )
+
+
+def test_strang_on_a_matrix_that_depends_on_time_and_couples():
+    start, steps, errors = dict(q0=[1.0, 0.2], p0=[0.1, -0.3]), (0.2, 0.1, 0.05, 0.025), []
+    exact = lv.simulate(rotor(), **start, scheme="taylor", t_end=2.0)
+    for h in steps:
+        run = lv.simulate(rotor(), **start, scheme="strang", h=h, t_end=2.0)
+        errors.append(np.abs(np.hstack([run.q[-1] - exact.q[-1], run.p[-1] - exact.p[-1]])).max())
+        assert run.statistics.newton_iterations == 0
+    assert measured_order(steps, errors) == pytest.approx(2, abs=0.1)
+    assert lv.study.symplecticity_defect(rotor(), "strang", q=[1.0, 0.2], p=[0.1, -0.3], h=0.4) < 1e-14
+    four = [
+        np.abs(lv.simulate(rotor(), **start, scheme="suzuki-4:strang", h=h, t_end=2.0).q[-1] - exact.q[-1]).max()
+        for h in (0.4, 0.2, 0.1, 0.05)
+    ]
+    assert measured_order((0.4, 0.2, 0.1, 0.05), four) == pytest.approx(4, abs=0.15)
+
+
+def test_strang_turns_a_frame_exactly():
+    """A free particle in a frame that turns: drift and turn commute, so any step is exact; angular momentum is kept."""
+    frame = lv.Hamiltonian(
+        "x y",
+        hamiltonian=lambda q, p: p @ p / 2 + 0.6 * (p[0] * q[1] - p[1] * q[0]),
+        symmetries={"turn": lambda q: [-q[1], q[0]]},
+    )
+    run = lv.simulate(frame, q0=[1.0, 0.0], p0=[0.0, 0.5], scheme="strang", h=0.8, t_end=40.0)
+    c, s = np.cos(0.6 * run.t), np.sin(0.6 * run.t)
+    x, y = np.ones_like(run.t), 0.5 * run.t
+    assert np.abs(run.q - np.stack([c * x + s * y, c * y - s * x], axis=1)).max() < 1e-11
+    assert run.summary.momentum_drift["turn"] < 1e-12
+    bent = lv.Hamiltonian("x", hamiltonian=lambda q, p: p[0] ** 2 * (1 + q[0] ** 2) / 2)
+    with pytest.raises(lv.InputError, match=r"T\(p, t\) \+ p.C\(t\) q \+ V\(q, t\)"):
+        lv.simulate(bent, q0=[1.0], p0=[0.0], scheme="strang", h=0.1, t_end=1.0)

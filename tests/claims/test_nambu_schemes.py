@@ -14,7 +14,8 @@ from livens.errors import InputError
 from livens.problems import load
 from livens.schemes.nambu_splitting import Rotations
 
-FIXED, ADAPTIVE = ("nambu-t", "nambu-mt"), ("nambu-t-g", "nambu-mt-g")
+FIXED, ADAPTIVE = ("nambu-t", "nambu-m", "nambu-mt"), ("nambu-t-g", "nambu-m-g", "nambu-mt-g")
+OTHER = ("nambu-t-g:-1", "nambu-t-g:2", "nambu-mt-g:0.5")
 #: In fictive time this makes a mean step of about 0.15, as in S003 paper IV, 4.1.
 EPS = 0.054
 seeds = st.integers(0, 2**32 - 1)
@@ -47,7 +48,7 @@ def test_reference(I, angle):  # noqa: E741
 
 
 # -- orders -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("scheme", [*FIXED, *ADAPTIVE])
+@pytest.mark.parametrize("scheme", [*FIXED, *ADAPTIVE, *OTHER])
 def test_orders(scheme):
     problem, t = load("euler-top"), 7.3
     steps = [(0.15 if scheme in FIXED else EPS) / 2**i for i in range(1, 6)]
@@ -240,3 +241,48 @@ def test_names_of_hamiltonians():
     run = lv.simulate(plain, x0=[1.0, 0.5, 0], scheme="nambu-mt", h=0.1, t_end=1.0)
     assert run.observe("H1").shape == (11,)
     assert set(run.summary.momentum_drift) == {"H1", "H2"}
+
+
+# -- another extra Hamiltonian ----------------------------------------------------------------------------------------
+def test_the_power_zero_is_the_logarithm():
+    problem = load("euler-top")
+    for name in ("nambu-t-g", "nambu-mt-g"):
+        one, two = (lv.simulate(problem, scheme=s, h=EPS, t_end=20.0) for s in (name, f"{name}:0"))
+        assert np.array_equal(one.x, two.x) and np.array_equal(one.t, two.t)
+    with pytest.raises(InputError, match="the power 1 has equal steps"):
+        lv.schemes.get("nambu-t-g:1")
+
+
+@pytest.mark.parametrize("power", [-1.0, 0.5, 2.0])
+def test_steps_follow_the_scaling_with_every_extra_hamiltonian(power):
+    """``G2'(xi) = g`` but for errors of the scheme; the first Hamiltonian stays exact; volumes in (x, xi) are kept."""
+    problem = load("euler-top")
+    run = lv.simulate(problem, scheme=f"nambu-t-g:{power}", h=EPS / 10, t_end=20.0)
+    rates = np.linalg.norm([problem.system.rate(x) for x in run.x[:-1]], axis=1)
+    wanted = EPS / 10 / (rates + 0.01)
+    middle = (wanted[1:] + wanted[:-1]) / 2
+    assert (
+        np.abs(run.step_size[1:-1] / middle - 1).max() < 0.03
+        and run.step_size[1:-1].max() > 5 * run.step_size[1:-1].min()
+    )
+    assert run.summary.momentum_drift["momentum"] < 1e-13
+    model, scheme = ellipsoids(), lv.schemes.get(f"nambu-mt-g:{power}").scaled(scaling.speed(0.3))
+    step, layout = one_step(model, scheme, 0.05)
+    z = layout.vector({"x": [0.4, -0.3, 0.7], "step_density": 1.3})
+    J = np.array(ca.Function("J", step.sx_in(), [ca.jacobian(step(step.sx_in()[0]), step.sx_in()[0])])(z))
+    index = [*range(3), layout["step_density"].start]
+    assert np.linalg.det(J[np.ix_(index, index)]) == pytest.approx(1, abs=1e-12)
+
+
+def test_the_second_hamiltonian_is_kept_if_the_first_is_split():
+    """Remark 4.3 of paper IV, fixed and adaptive: T to round-off, M not, and neither drifts."""
+    problem = load("euler-top")
+    for name, h in (("nambu-m", 0.15), ("nambu-m-g", EPS)):
+        run = lv.simulate(problem, scheme=name, h=h, t_end=500.0)
+        assert run.summary.momentum_drift["kinetic_energy"] < 1e-12 < 1e-5 < run.summary.momentum_drift["momentum"]
+        M = run.observe("momentum")
+        half = len(M) // 2
+        assert np.ptp(M[half:]) < 1.1 * np.ptp(M[:half])
+    backwards = lv.Nambu("a b c", hamiltonians=[lambda x: x @ x / 2, lambda x: x[0] ** 2 - x[1] ** 2])
+    with pytest.raises(InputError, match="a second Hamiltonian with positive coefficients"):
+        lv.simulate(backwards, x0=[1.0, 0.2, 0.1], scheme="nambu-m", h=0.1, t_end=1.0)

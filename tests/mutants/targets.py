@@ -23,6 +23,7 @@ TARGETS = (
             "claims/test_orders.py",
             "claims/test_schemes.py",
             "claims/test_symplecticity.py",
+            "claims/test_traits.py",
         ),
     ),
     Target(
@@ -34,9 +35,17 @@ TARGETS = (
             "claims/test_schemes.py",
             "claims/test_conservation.py",
             "claims/test_symplecticity.py",
+            "claims/test_traits.py",
         ),
     ),
-    Target(("schemes/livens_em_full.py", "schemes/livens_em_nullspace.py"), 3, ("claims/test_em_variants.py",)),
+    Target(
+        ("schemes/livens_em_full.py", "schemes/livens_em_nullspace.py"),
+        3,
+        (
+            "claims/test_em_variants.py",
+            "claims/test_traits.py",
+        ),
+    ),
     Target(
         (
             "schemes/lobatto_pair.py",
@@ -45,20 +54,53 @@ TARGETS = (
             "schemes/recipes/relations.py",
         ),
         4,
-        ("claims/test_partitioned.py", "claims/test_runge_kutta.py", "unit/run/test_dense.py"),
+        ("claims/test_partitioned.py", "claims/test_runge_kutta.py", "unit/run/test_dense.py", "claims/test_traits.py"),
     ),
-    Target(("schemes/recipes/stages.py",), 4, ("claims/test_runge_kutta.py", "unit/run/test_dense.py")),
+    Target(
+        ("schemes/recipes/stages.py",),
+        4,
+        ("claims/test_runge_kutta.py", "unit/run/test_dense.py", "claims/test_traits.py"),
+    ),
     Target(
         ("schemes/hamilton.py", "schemes/symplectic_euler.py", "schemes/stormer_verlet.py", "schemes/variational.py"),
         3,
-        ("claims/test_maps.py",),
+        (
+            "claims/test_maps.py",
+            "claims/test_traits.py",
+        ),
     ),
-    Target(("schemes/recipes/composition.py",), 3, ("claims/test_composition.py",)),
-    Target(("schemes/semi_explicit.py",), 3, ("claims/test_semi_explicit.py",)),
     Target(
-        ("schemes/sundman.py", "schemes/sundman_doubled.py", "schemes/step_density.py"), 2, ("claims/test_adaptive.py",)
+        ("schemes/recipes/composition.py",),
+        3,
+        (
+            "claims/test_composition.py",
+            "claims/test_traits.py",
+        ),
     ),
-    Target(("schemes/nambu_splitting.py",), 3, ("claims/test_nambu_schemes.py",)),
+    Target(
+        ("schemes/semi_explicit.py",),
+        3,
+        (
+            "claims/test_semi_explicit.py",
+            "claims/test_traits.py",
+        ),
+    ),
+    Target(
+        ("schemes/sundman.py", "schemes/sundman_doubled.py", "schemes/step_density.py"),
+        2,
+        (
+            "claims/test_adaptive.py",
+            "claims/test_traits.py",
+        ),
+    ),
+    Target(
+        ("schemes/nambu_splitting.py",),
+        3,
+        (
+            "claims/test_nambu_schemes.py",
+            "claims/test_traits.py",
+        ),
+    ),
     Target(
         (
             "schemes/gradients/gonzalez.py",
@@ -67,7 +109,10 @@ TARGETS = (
             "schemes/gradients/calculus.py",
         ),
         3,
-        ("claims/test_discrete_gradients.py",),
+        (
+            "claims/test_discrete_gradients.py",
+            "claims/test_traits.py",
+        ),
     ),
     # tableaus
     Target(
@@ -105,6 +150,13 @@ TARGETS = (
         ("robustness/test_not_a_number.py", "unit/analysis/test_verdicts.py", "unit/analysis/test_observe.py"),
     ),
     Target(("engine/emit.py",), 4, ("unit/engine/test_native.py",)),
+    Target(("engine/variable_order.py",), 3, ("claims/test_radau.py",)),
+    Target(("engine/series/stepper.py", "engine/series/kernels.py"), 3, ("claims/test_taylor.py",)),
+    Target(
+        ("engine/lanes.py", "engine/batch.py", "engine/watch.py", "run/together.py"),
+        3,
+        ("unit/engine/test_lanes.py", "robustness/test_not_a_number.py", "unit/run/test_ensemble.py"),
+    ),
     Target(("expressions/graph/roundoff.py",), 4, ("unit/expressions/test_roundoff.py",)),
     Target(("expressions/graph/increments.py",), 4, ("unit/expressions/test_increments.py",)),
     # start values
@@ -128,6 +180,17 @@ TARGETS = (
         5,
         ("unit/analysis/test_verdicts.py", "robustness/test_not_a_number.py", "robustness/test_resume.py"),
     ),
+    Target(("run/short.py",), 2, ("unit/run/test_short.py", "robustness/test_not_a_number.py")),
+    Target(("run/bounce.py",), 3, ("unit/run/test_bounce.py", "claims/test_contact_motion.py")),
+    # contacts and beams
+    Target(
+        ("multibody/contacts/contact.py", "multibody/contacts/friction.py"),
+        3,
+        ("unit/multibody/test_contact.py", "claims/test_contact_motion.py"),
+    ),
+    Target(("multibody/contacts/laws/own.py",), 2, ("unit/multibody/test_contact_laws.py",)),
+    Target(("multibody/contacts/geometry/base.py",), 2, ("unit/multibody/test_contact_geometry.py",)),
+    Target(("multibody/beam.py", "multibody/sections.py"), 3, ("unit/multibody/test_beams.py",)),
     # verdicts
     Target(
         ("analysis/verdicts.py",),

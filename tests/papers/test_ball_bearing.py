@@ -11,10 +11,12 @@ import pytest
 from conftest import measured_order
 
 import livens as lv
+from livens.analysis.contact_forces import contact_forces
 from livens.errors import InputError
 from livens.models.summed import dynamics
 from livens.problems.bearing.data import Bearing
 from livens.problems.bearing.start import axial_seat, radial_seat
+from livens.reproduce.s003.bearing_runs import cvodes
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "ref_ball_bearing.json").read_text())
 SCHEME = "semi-explicit:0.5,0.8"
@@ -213,23 +215,6 @@ def test_bad_bearings():
 
 
 # -- energy, stability, elastic ring ----------------------------------------------------------------------------------
-def cvodes(problem, t_end, tolerance, more=()):
-    """CVODES through CasADi on positions and rates, and integrals of further powers; states at the end."""
-    from livens.reproduce.s003.bearing_runs import equations_of_motion
-    from livens.schemes.recipes.twists import twists
-
-    system = problem.system
-    q, u, t, rate = equations_of_motion(system)
-    extra = ca.vertcat(*(power(q, u, t) for power in more))
-    x = ca.vertcat(q, u, ca.SX.sym("w", len(more)))
-    options = dict(reltol=tolerance, abstol=1e-3 * tolerance, max_num_steps=10**6)
-    solver = ca.integrator("F", "cvodes", dict(x=x, t=t, ode=ca.vertcat(rate, extra)), 0.0, t_end, options)
-    u0 = np.array(ca.evalf(twists(system).twist(ca.DM(problem.q0), ca.DM(problem.v0)))).ravel()
-    found = np.array(solver(x0=np.concatenate([problem.q0, u0, np.zeros(len(more))]))["xf"]).ravel()
-    v = np.array(ca.evalf(twists(system).lifted(ca.DM(found[: system.n]), ca.DM(found[system.n : system.n + u0.size]))))
-    return found[: system.n], v.ravel(), found[system.n + u0.size :]
-
-
 def test_the_energy_account_closes():
     """Energy at the end less what forces without potential did: nothing, beside what was turned over."""
     from livens.schemes.recipes.split_forces import split_forces
@@ -306,7 +291,7 @@ def test_the_longest_step():
 def test_an_elastic_ring_changes_its_diameter_as_theory_says():
     """Two opposite forces, by the modes alone: ``(pi/4 - 2/pi) F R^3/(E I)``."""
     b = Bearing(modes=4000)
-    shorter = sum(4 / b.mode(n)[1] for n in b.waves if n % 2 == 0)
+    shorter = sum(4 / b.mode(n)[1] for n in b.waves_of("outer") if n % 2 == 0)
     assert shorter == pytest.approx((np.pi / 4 - 2 / np.pi) * b.ring_radius**3 / b.bending, rel=1e-6)
 
 
@@ -316,7 +301,7 @@ def test_elastic_parts_need_a_beta_of_one_half():
     softened = [lv.Element.__new__(lv.Element) for _ in problem.system.elements]
     for copy, element in zip(softened, problem.system.elements, strict=True):
         copy.__dict__.update(element.__dict__)
-        if element.name.startswith("bending"):
+        if element.name.startswith("outer bending"):
             copy.beta = 0.8
     given = dict(elements=softened, parameters=problem.system.shared.values, frames=True)
     damped = lv.System(problem.system.coordinates, **given)
@@ -341,3 +326,28 @@ def test_the_page_on_bearings_runs(capsys):
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(compile(block, "bearing.md", "exec"), names)
     assert capsys.readouterr().out == "".join(re.findall(r"```output\n(.*?)```", text, flags=re.DOTALL))
+
+
+def test_forces_on_a_ball_hold_it_on_its_orbit():
+    """At the start, forces on a ball add up to ``m v^2/rho`` towards the axis; along its way there is friction."""
+    run = lv.simulate(lv.problems.load("ball-bearing"), t_end=1e-6)
+    y, z = (run[f"ball1.{axis}"][0] for axis in "yz")
+    mass, rho = run.system.parameters["ball1.mass"], np.hypot(y, z)
+    speed = np.linalg.norm(run.v[0][[run.facts.coordinates.index(f"ball1.{axis}") for axis in "yz"]])
+    total = sum(np.asarray(run[f"ball1-{other}.force"][0]) for other in ("outer", "inner", "cage"))
+    across = np.array([total[0], -(y * total[1] + z * total[2]) / rho])
+    assert across == pytest.approx([0.0, mass * speed**2 / rho], abs=2 * mass * 9.81)
+    assert mass * speed**2 / rho == pytest.approx(7.0, rel=0.01)
+    for other in ("outer", "inner"):
+        force, normal = run[f"ball1-{other}.force"][0], run[f"ball1-{other}.normal"][0]
+        assert np.linalg.norm(force) == pytest.approx(normal, rel=1.3e-3)  # Coulomb: at most sqrt(1 + mu^2) times
+        apart = contact_force(run, other)
+        assert apart == pytest.approx(np.asarray(run[f"ball1-{other}.normal"][0]), rel=2e-3)
+
+
+def contact_force(run, other):
+    """The drawn force, as films have it: it acts at the surface of the ball."""
+    (found,) = (one for one in contact_forces(run) if one.name == f"ball1-{other}")
+    centre = np.array([run[f"ball1.{axis}"][0] for axis in "xyz"])
+    assert found.body == "ball1" and np.linalg.norm(found.at[0] - centre) == pytest.approx(3.969e-3, rel=2e-3)
+    return np.linalg.norm(found.force[0])

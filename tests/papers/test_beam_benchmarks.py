@@ -179,3 +179,19 @@ def test_trusses_that_make_no_sense(change, words):
     given = dict(points=[[0, 0], [1, 0], [2, 0]], bars=[(0, 1), (1, 2)], EA=1.0, mass=1.0) | change
     with pytest.raises(lv.InputError, match=words):
         lv.Multibody(planar=True).truss("truss", **given)
+
+
+def test_beam_slider_crank():
+    """Beams against a rod in two bending modes with linear elasticity (Simeon 1996), both from a straight rod: the
+    deflection of its middle at t = 0.02, within one percent of the largest one with sixteen elements."""
+    deflections, known = [], -8.590625334191063e-05
+    for count in (4, 16):
+        run = lv.simulate(lv.problems.load("beam-slider-crank", N=count), t_end=0.02)
+        a, b, middle = (run["rod.position"][:, i] for i in (0, -1, count // 2))
+        along = (b - a) / np.linalg.norm(b - a, axis=1, keepdims=True)
+        deflections.append(along[:, 0] * (middle - a)[:, 1] - along[:, 1] * (middle - a)[:, 0])
+        assert np.abs(run.observe("constraint")).max() < 1e-12
+    largest = np.abs(deflections[-1]).max()
+    coarse, fine = (abs(deflection[-1] - known) / largest for deflection in deflections)
+    assert fine < 1e-2 and coarse > 5 * fine
+    assert run["slider.position"][-1, 0] == pytest.approx(0.15072983333288617, abs=3e-5)

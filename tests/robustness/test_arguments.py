@@ -111,6 +111,7 @@ def functions():
         "gradient": (lv.value_and_gradient(lambda q: q[0]), dict(step=prepared, q0=[1.0], v0=[0.0], t_end=0.3)),
         "hessian": (lv.hessian, dict(loss=lambda q: q[0], by="q0")),
         "second": (lv.hessian(lambda q: q[0], "q0"), dict(step=prepared, q0=[1.0], v0=[0.0], t_end=0.3)),
+        "tangents": (lv.tangents, dict(step=prepared, along={"q0": [1.0]}, q0=[1.0], v0=[0.0], t_end=0.3)),
         "fit": (
             lv.study.fit,
             dict(model=prepared, observe=lambda q: q[0], data=[1.0, 0.9, 0.8], t=[0.1, 0.2, 0.3], by="q0")
@@ -235,6 +236,74 @@ def test_every_public_function_answers_with_a_sentence(label, tmp_path, monkeypa
             except Exception as error:
                 raw.append(f"{name} {', '.join(more)}: {type(error).__name__}: {error}"[:200])
     assert calls > 300 and not raw, "\n".join(raw)
+
+
+# -- methods ----------------------------------------------------------------------------------------------------------
+def drawing():
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+    mb.revolute("hinge", mb.ground, arm, at=[0, 0, 0], axis="y")
+    return mb
+
+
+#: Methods that other rooms call, those that draw or write, and those tried above with everything else right.
+OTHERS = {
+    "Multibody": {"attach", "view"},
+    "Result": {"attach", "view", "animate"},
+    "Ensemble": set(),
+    "Prepared": {"run"},
+    "System": {"looks", "scene_with", "parameter_values"},
+}
+
+
+def methods(one):
+    """Names of the methods of an object that are ours, but for those that are tried elsewhere."""
+    for name in dir(one):
+        if not name.startswith("_") and name not in OTHERS[type(one).__name__]:
+            value = getattr(type(one), name, None)
+            if inspect.isfunction(value) or inspect.ismethod(value):
+                yield name
+
+
+def bad_calls_of_methods(labels):
+    """What is not answered with a sentence, and the number of calls; mechanisms are drawn anew for each."""
+    step, mb = lv.prepare(PENDULUM), drawing()
+    many = lv.ensemble(PENDULUM, parameters={"g": [9.0, 10.0]}, t_end=0.01)
+    made = [drawing, lambda: mb.simulate(t_end=0.01, h=0.005), lambda: many, lambda: step, lambda: mb.system]
+    raw, calls = [], 0
+    for make in made:
+        one = make()
+        for name in methods(one):
+            parameters = parameters_of(getattr(one, name))
+            for label in labels:
+                value = POOL[label]
+                needed = {p.name: value for p in parameters if p.default is p.empty}
+                for more in [{}, *({p.name: value} for p in parameters if p.name not in {*needed, *TRUTHS})]:
+                    calls += 1
+                    here = make() if make is drawing else one
+                    try:
+                        getattr(here, name)(**needed, **more)
+                    except Warning:
+                        continue
+                    except lv.LivensError as error:
+                        assert str(error)
+                    except Exception as error:
+                        if label != "raises":  # what a function of the user raises is the user's
+                            raw.append(f"{name} {label} {', '.join(more)}: {type(error).__name__}: {error}"[:200])
+    return raw, calls
+
+
+def test_methods_answer_with_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    raw, calls = bad_calls_of_methods(["text", "nan", "large", "object", "matrix", "long"])
+    assert calls > 600 and not raw, "\n".join(raw)
+
+
+@pytest.mark.slow
+def test_methods_answer_all_bad_values_with_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    raw, calls = bad_calls_of_methods(POOL)
+    assert calls > 2500 and not raw, "\n".join(raw)
 
 
 def test_mistyped_arguments_get_a_suggestion():

@@ -238,3 +238,162 @@ def test_a_scenario_writes_in_its_own_folder(tmp_path, target, monkeypatch):
     asked = call(app, ["run", "run.yaml", "--out", str(tmp_path / "asked.h5"), "--quiet"])
     assert asked.exit_code == 0 and (tmp_path / "asked.h5").exists()
     assert not (tmp_path / "stolen.h5").exists() and not Path("/tmp/livens-stolen.h5").exists()
+
+
+# -- ensembles --------------------------------------------------------------------------------------------------------
+def ensemble(**options):
+    problem = lv.problems.load("simple-pendulum")
+    reduce = {"height": lambda q: q[1]}
+    return lv.ensemble(problem, parameters={"g": [9.0, 10.0, 11.0]}, t_end=0.05, every=5, reduce=reduce, **options)
+
+
+@pytest.fixture(scope="module")
+def sound_ensemble(tmp_path_factory):
+    return ensemble().save(tmp_path_factory.mktemp("files") / "many.h5")
+
+
+@pytest.fixture
+def many_file(sound_ensemble, tmp_path):
+    return Path(shutil.copyfile(sound_ensemble, tmp_path / "many.h5"))
+
+
+def all_of(path):
+    many = lv.Ensemble.load(path)
+    arrays = {**many.arrays, **many.parameters, "t": many.t, "steps": many.steps, "n": many.newton_iterations}
+    arrays |= {
+        f"{name} {kind}": getattr(one, kind) for name, one in many.reduced.items() for kind in ("mean", "lowest")
+    }
+    words = repr((many.facts, many.reasons, many.left, list(many.summary)))
+    return {name: value.tobytes() for name, value in arrays.items()} | {"words": words}
+
+
+def test_no_flipped_bit_of_an_ensemble_is_silent(many_file):
+    whole, truth = many_file.read_bytes(), all_of(many_file)
+    chance, found = random.Random(1), 0
+    for _ in range(4 * FLIPS):
+        place = chance.randrange(8 * len(whole))
+        content = bytearray(whole)
+        content[place // 8] ^= 1 << place % 8
+        many_file.write_bytes(content)
+        try:
+            assert all_of(many_file) == truth, f"bit {place} is silent"
+        except lv.InputError:
+            found += 1
+    assert found > FLIPS // 4
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 3000, -1, -500])
+def test_ensembles_cut_off(many_file, cut):
+    many_file.write_bytes(many_file.read_bytes()[:cut])
+    with pytest.raises(lv.InputError, match=r"many\.h5"):
+        all_of(many_file)
+
+
+def of_states(make):
+    def change(file, folder):
+        del file["states/q"]
+        make(file["states"], folder)
+
+    return change
+
+
+HOSTILE_ENSEMBLES = {
+    "virtual": of_states(virtual),
+    "external": of_states(external),
+    "filter": of_states(unknown_filter),
+    "soft": of_states(lambda group, folder: group.__setitem__("q", h5py.SoftLink("/states/v"))),
+    "link": of_states(lambda group, folder: group.__setitem__("q", h5py.ExternalLink(other_file(folder), "q"))),
+    "anywhere": lambda file, folder: file.__setitem__("more", h5py.ExternalLink("/etc/passwd", "q")),
+    "round": lambda file, folder: file["states"].__setitem__("again", file["states"]),
+    "twice": lambda file, folder: [file["states"].__setitem__(f"q{i}", file["states/q"]) for i in range(200)],
+    "huge": of_states(lambda group, folder: group.create_dataset("q", (1 << 40, 2), dtype="f8", chunks=(1024, 2))),
+    "text": of_states(lambda group, folder: group.create_dataset("q", data=["a"], dtype=h5py.string_dtype())),
+    "objects": of_states(lambda group, folder: group.create_dataset("q", (3, 2), dtype=h5py.ref_dtype)),
+    "other": of_states(lambda group, folder: group.create_dataset("q", data=np.zeros((3, 11, 2)))),
+    "fewer": of_states(lambda group, folder: None),
+    "format": lambda file, folder: file.attrs.__setitem__("format", np.zeros((10,))),
+    "a run": lambda file, folder: file.attrs.__setitem__("format", "livens-run-4"),
+    "words": lambda file, folder: file["record"].__setitem__(20, ord("!")),
+    "no words": lambda file, folder: file.__delitem__("record"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE_ENSEMBLES)
+def test_what_does_not_belong_into_an_ensemble(many_file, tmp_path, what):
+    with h5py.File(many_file, "r+") as file:
+        HOSTILE_ENSEMBLES[what](file, tmp_path)
+    with pytest.raises(lv.InputError, match=r"many\.h5"):
+        all_of(many_file)
+    with pytest.raises(lv.InputError):
+        lv.load(many_file)
+
+
+def test_ensembles_are_not_read_from_pipes_and_devices(tmp_path):
+    os.mkfifo(tmp_path / "pipe.h5")
+    for path in (tmp_path / "pipe.h5", Path("/dev/zero"), tmp_path):
+        with pytest.raises(lv.InputError, match="it is a folder, a device or a pipe"):
+            lv.Ensemble.load(path)
+
+
+def test_ensembles_replace_only_what_livens_wrote(many_file, tmp_path):
+    many = lv.Ensemble.load(many_file)
+    many.save(many_file, force=True)
+    letter, pipe, link = (tmp_path / name for name in ("letter.h5", "pipe.h5", "link.h5"))
+    letter.write_text("dear reader")
+    os.mkfifo(pipe)
+    link.symlink_to(letter)
+    for path in (letter, pipe, link, Path("/dev/null"), tmp_path):
+        for write in (lambda path=path: many.save(path, force=True), lambda path=path: ensemble(out=path, force=True)):
+            with pytest.raises(lv.InputError, match=r"was not written by livens|it is a"):
+                write()
+    planted = tmp_path / f".new.h5.{os.getpid()}.part"
+    planted.symlink_to(letter)
+    with pytest.raises(lv.InputError, match="stands in its way"):
+        many.save(tmp_path / "new.h5")
+    assert letter.read_text() == "dear reader" and planted.is_symlink()
+
+
+def test_the_folder_beside_an_ensemble_is_not_swept(tmp_path):
+    """What stands in a folder of that name and is not of livens stays there."""
+    out, folder = tmp_path / "many.h5", tmp_path / "many.h5.parts"
+    folder.mkdir()
+    (folder / "photo.jpg").write_text("precious")
+    for force in (False, True):
+        with pytest.raises(lv.InputError, match="has something else in it"):
+            ensemble(out=out, force=force)
+    assert (folder / "photo.jpg").read_text() == "precious"
+    (folder / "photo.jpg").unlink()
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    with pytest.raises(lv.InputError, match="has something else in it"):
+        ensemble(out=out, force=True)
+    assert folder.is_symlink()
+
+
+@pytest.mark.parametrize("content", ["", "PK", "text", "shapes", "bomb", "folder"])
+def test_blocks_that_are_not_what_was_written_are_computed_again(tmp_path, content, monkeypatch):
+    """Whatever stands there under the name of a block."""
+    out, truth = tmp_path / "many.h5", ensemble()
+    with monkeypatch.context() as patch:
+        patch.setattr(lv.Ensemble, "save", lambda *given, **more: 1 / 0)  # as if it had been killed
+        with pytest.raises(ZeroDivisionError):
+            ensemble(out=out)
+    part = tmp_path / "many.h5.parts" / "000000.npz"
+    assert part.exists()
+    if content == "folder":
+        part.unlink()
+        part.symlink_to("/dev/zero")
+        with pytest.raises(lv.InputError, match="has something else in it"):
+            ensemble(out=out)
+        return
+    if content in ("shapes", "bomb"):
+        with np.load(part) as file:
+            arrays = {name: file[name] for name in file.files}
+        arrays["states"] = arrays["states"][:, :1] if content == "shapes" else np.zeros((3, 10**6, 2))
+        (np.savez if content == "shapes" else np.savez_compressed)(part, **arrays)
+    else:
+        part.write_bytes(content.encode())
+    again = ensemble(out=out)
+    for name in truth.arrays:
+        assert again.arrays[name].tobytes() == truth.arrays[name].tobytes()
+    assert not part.parent.exists()

@@ -1,4 +1,4 @@
-"""kill -9 at random moments: equal, controlled and fictive steps, with events, compressed or not, while resuming.
+"""kill -9 at random moments: all paces and tiers, with events, controllers, stops, contacts, compressed or not.
 
 Runs are children of a process that has compiled everything, and each is killed at a moment that is uniform over the
 time a run takes. Files are gone on with, and killed again, until they are complete; then they are compared byte for
@@ -62,6 +62,47 @@ def reference(**options: Any) -> lv.Result:
     return lv.simulate(oscillator(), [1.0], [0.0], h=0.02, t_end=1.0, tier="reference", **options)
 
 
+def taylor(**options: Any) -> lv.Result:
+    control = lv.StepControl(tolerance=1e-12, largest=0.1)
+    return lv.simulate(oscillator(), [1.0], [0.0], scheme="taylor", t_end=40.0, control=control, **options)
+
+
+@functools.cache
+def van_der_pol() -> lv.FirstOrder:
+    return lv.FirstOrder("x y", rhs=lambda x: [x[1], 50 * (1 - x[0] ** 2) * x[1] - x[0]])
+
+
+def radau(**options: Any) -> lv.Result:
+    control = lv.StepControl(tolerance=1e-7)
+    return lv.simulate(van_der_pol(), x0=[2.0, 0.0], scheme="radau", t_end=200.0, control=control, **options)
+
+
+@functools.cache
+def steered() -> lv.Multibody:
+    """With a controller that has a state, and a stop that throws back."""
+    mb = lv.Multibody(planar=True)
+    hinge = mb.revolute("hinge", mb.ground, mb.rod("arm", a=[0, 0], b=[1, 0], mass=1.0), at=[0, 0])
+
+    def law(t: float, seen: np.ndarray, state: np.ndarray) -> tuple[list[float], list[float]]:
+        return [1.0 - 2.0 * seen[0] - state[0]], [state[0] + 0.1 * seen[0]]
+
+    mb.controller("keeper", hinge, every=0.03, law=law, measure="hinge.angle", state=[0.1])
+    mb.limit("end", hinge, lower=-0.2, upper=0.2, stiffness=1e4, restitution=0.7)
+    return mb
+
+
+def steering(**options: Any) -> lv.Result:
+    return steered().simulate(t_end=2.005, h=0.01, **options)
+
+
+def contact(**options: Any) -> lv.Result:
+    return lv.simulate(problem("bouncing-ball"), t_end=0.4, **options)
+
+
+def assembled(**options: Any) -> lv.Result:
+    return lv.simulate(problem("double-four-bar"), h=1e-3, t_end=0.1, tier="assembled", **options)
+
+
 #: Each with whether it is run with events, and the model that its file must be given, if it is not of a ready problem.
 PACES = {
     equal: (True, oscillator),
@@ -69,6 +110,11 @@ PACES = {
     fictive: (True, lambda: None),
     linkage: (False, lambda: None),
     reference: (True, oscillator),
+    taylor: (True, oscillator),
+    radau: (False, van_der_pol),
+    steering: (False, lambda: steered().system),
+    contact: (False, lambda: None),
+    assembled: (False, lambda: None),
 }
 
 

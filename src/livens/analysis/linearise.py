@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,8 @@ from livens.models.system import System
 _BALANCED = 1e-8
 #: Singular values below this part of the largest count as zero.
 _RANK = 1e-10
+#: How many roundings of the largest stiffness that of a mode may be off by.
+_ROUNDING = 100
 
 
 @dataclass(frozen=True)
@@ -152,10 +155,30 @@ def _of_system(system: System, q: np.ndarray, k: np.ndarray, t: float, find: boo
     matrices = np.array(ca.Function("slopes", [unknown, d.t, d.k], [ca.densify(slopes)])(x, t, k))
     K, C, M = -matrices[:, :n], -matrices[:, n : 2 * n], matrices[:, 2 * n :]
     free = scipy.linalg.null_space(G, rcond=_RANK) if m else np.eye(n)
+    found = _solved(system.coordinates, x[:n], x[n:], *_first_order(K, C, M, free), free, len(free.T))
+    return dataclasses.replace(found, eigenvalues=_without_rounding(found, K, C, M))
+
+
+def _first_order(K: np.ndarray, C: np.ndarray, M: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E and A of displacements and velocities along the directions that are free."""
     K, C, M = (free.T @ part @ free for part in (K, C, M))
     none, one = np.zeros_like(K), np.eye(len(K))
-    E, A = np.block([[one, none], [none, M]]), np.block([[none, one], [-K, -C]])
-    return _solved(system.coordinates, x[:n], x[n:], E, A, free, len(free.T))
+    return np.block([[one, none], [none, M]]), np.block([[none, one], [-K, -C]])
+
+
+def _without_rounding(found: Linearisation, K: np.ndarray, C: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """Eigenvalues, of which those are zero that are no larger than what rounding of the stiffness makes of zero.
+
+    A body that nothing turns back has a double eigenvalue zero, which rounding splits into two of the size of its
+    square root: a slow oscillation, or one that grows, that is not there.
+    """
+    values = found.eigenvalues.copy()
+    rounding = _ROUNDING * np.finfo(float).eps * np.linalg.norm(found.basis.T @ K @ found.basis)
+    for i, (value, shape) in enumerate(zip(values, found.modes.T, strict=True)):
+        inertia, damping = (abs(shape.conj() @ part @ shape) for part in (M, C))
+        if abs(value) ** 2 * inertia + abs(value) * damping <= rounding * np.linalg.norm(shape) ** 2:
+            values[i] = 0.0
+    return np.asarray(values)
 
 
 def _of_hamiltonian(model: Hamiltonian, q: np.ndarray, k: np.ndarray, t: float, find: bool) -> Linearisation:

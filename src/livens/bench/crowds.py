@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -28,7 +29,8 @@ class Crowds:
     def __init__(self) -> None:
         self._linkage, self._pendulum = Best(), Best()
         self._threads, self._million, self._memory = 0.0, Best(), Best()
-        self._ours, self._jax = Best(), Best()
+        self._ours, self._jax, self._diffrax, self._heyoka = Best(), Best(), Best(), Best()
+        self._skipped: dict[str, str] = {}
 
     def play(self, first: bool, say: Say) -> None:
         for problem, best in (("double-four-bar", self._linkage), ("simple-pendulum", self._pendulum)):
@@ -39,15 +41,29 @@ class Crowds:
             self._million.add(_asked(part="million")["s"])
             self._memory.add(_asked(part="memory")["mb"])
         self._ours.add(_asked(part="kepler")["ms"])
+        crowd = json.dumps({"members": _LARGE, "steps": _STEPS})
+        self._peer("heyoka", "heyoka_pendulum", crowd, "us", self._heyoka)
+        self._peer("jax", "jax_kepler", "{}", "ms", self._jax)
+        self._peer("diffrax", "diffrax_kepler", "{}", "ms", self._diffrax)
+
+    def _peer(self, name: str, module: str, asked: str, unit: str, best: Best) -> None:
+        """Run another code, if it is there; once it has failed it is left alone."""
+        if importlib.util.find_spec(name) is None:
+            self._skipped[name] = "not installed"
+        if name in self._skipped:
+            return
         try:
-            self._jax.add(run_module("livens.bench.peers.jax_kepler", "{}")["ms"])
-        except ProgramError:
-            say("JAX is not installed")
+            best.add(run_module(f"livens.bench.peers.{module}", asked)[unit])
+        except ProgramError as error:
+            self._skipped[name] = f"failed ({error})"
 
     def tell(self, report: Report) -> None:
         case = f"in an ensemble of {_LARGE}, one core"
         report.lines.append(Line(f"double-four-bar {case}", self._linkage.value, "us", Goal("<=", 0.18)))
         report.lines.append(Line(f"simple-pendulum {case}", self._pendulum.value, "us", Goal("<=", 0.015)))
+        report.lines.append(
+            Line(f"simple-pendulum {case}", self._pendulum.value, "us", None, "heyoka, batches", _found(self._heyoka))
+        )
         report.lines.append(
             Line("simple-pendulum in an ensemble: gain of two threads", self._threads, "", Goal(">=", 1.8))
         )
@@ -55,9 +71,14 @@ class Crowds:
         report.lines.append(Line(case, self._million.value, "s", Goal("<", 30)))
         case = "double-four-bar-damped: gradient over 1e6 steps, memory"
         report.lines.append(Line(case, self._memory.value, "MB", Goal("<=", 50)))
-        theirs = self._jax.value if np.isfinite(self._jax.value) else None
         case = "kepler, 10,000 steps of stormer-verlet: value and gradient"
-        report.lines.append(Line(case, self._ours.value, "ms", Goal(">=", 1), "JAX, lax.scan", theirs))
+        for name, best, goal in (("JAX, lax.scan", self._jax, 1), ("diffrax", self._diffrax, 50)):
+            report.lines.append(Line(case, self._ours.value, "ms", Goal(">=", goal), name, _found(best)))
+        report.skipped.update(self._skipped)
+
+
+def _found(best: Best) -> float | None:
+    return best.value if np.isfinite(best.value) else None
 
 
 def _asked(**what: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from livens.bench.case import Say
 from livens.bench.ours import Best
+from livens.bench.peers import Peer
 from livens.bench.report import Line, Report
 from livens.models.problem import Problem
 from livens.problems import load
@@ -43,11 +45,17 @@ TASKS = (
 )
 
 
+#: Those that other codes take from the same drawing.
+DRAWN = ("drawn-four-bar", "bricard")
+
+
 class Measured:
     """A task, the step that is just small enough for it, and the least processor time it took."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.seconds, self.h, self.error = task, Best(), task.h, np.inf
+        self.exact = np.zeros(0)
+        self.peers: list[Peer] = []
         self._problem: Problem = load(task.problem)
 
     def _run(self, h: float) -> Result:
@@ -63,14 +71,21 @@ class Measured:
         """Halve the step until the end is where it should be; the code is compiled then."""
         reference = self._problem.reference
         if reference is not None and not self.task.look:
-            exact = reference(self.task.t_end)["q"]
+            self.exact = reference(self.task.t_end)["q"]
         else:
-            exact = self._end(self._run(self.task.h / _FINER))
+            self.exact = self._end(self._run(self.task.h / _FINER))
         while True:
-            self.error = float(np.abs(self._end(self._run(self.h)) - exact).max())
+            self.error = float(np.abs(self._end(self._run(self.h)) - self.exact).max())
             if self.error <= self.task.tolerance:
-                return
+                break
             self.h /= 2
+        if self.task.problem in DRAWN:
+            one = self.task
+            asked = [one.problem, one.look, self.exact.tolist(), one.tolerance, one.h, one.t_end]
+            self.peers = [
+                Peer(code, "livens.bench.peers.iftomm", arguments=(json.dumps([code, *asked]),))
+                for code in ("exudyn", "mujoco")
+            ]
 
     def play(self) -> None:
         begun = time.process_time()
@@ -79,7 +94,7 @@ class Measured:
 
 
 class IFToMM:
-    """Every round once; other codes publish their times for these problems in the library of the benchmark."""
+    """Every round once, and so do other codes with the mechanisms that they can be given as they are drawn."""
 
     name = "IFToMM"
 
@@ -92,8 +107,18 @@ class IFToMM:
             if first:
                 one.choose()
             one.play()
+            for peer in one.peers:
+                peer.play()
 
     def tell(self, report: Report) -> None:
         for one in self._measured:
             words = f"{one.task.label}: {one.task.t_end:g} s within {one.task.tolerance:g} (h = {one.h:g})"
             report.lines.append(Line(f"{words}, processor time", one.seconds.value, "s"))
+            for peer in one.peers:
+                if peer.facts is None:
+                    report.skipped[peer.name] = peer.trouble or "not run"
+                    continue
+                theirs, error = float(peer.facts["seconds"]), float(peer.facts["error"])
+                reached = "" if error <= one.task.tolerance else f", off by {error:.1g}"
+                label = f"{one.task.label} (their h = {peer.facts['h']:g}{reached})"
+                report.lines.append(Line(label, one.seconds.value, "s", None, peer.name, theirs))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import livens
 from livens.bench.ball_bearing import BallBearing
+from livens.bench.balls import Balls
 from livens.bench.beams import Beams
 from livens.bench.case import Case, Say
 from livens.bench.core import one_core
@@ -26,6 +27,7 @@ from livens.bench.prepared import Prepared
 from livens.bench.report import Report
 from livens.bench.scaling import Scaling
 from livens.bench.series import Series
+from livens.bench.slider_crank import SliderCrank
 from livens.bench.startup import FirstStep, Help
 from livens.bench.stiff import StiffEquations
 from livens.bench.variants import Variants
@@ -39,7 +41,8 @@ def run(rounds: int, say: Say) -> Report:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
     cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Beams(), Series()]
-    cases += [StiffEquations(), EqualError(), Steps(), DrawnToFirstStep(), IFToMM(), BallBearing()]
+    cases += [StiffEquations(), EqualError(), Steps(), DrawnToFirstStep(), SliderCrank(), IFToMM(), BallBearing()]
+    cases += [Balls()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

@@ -25,11 +25,14 @@ from livens.engine.step_size import flow
 from livens.engine.steps import Carry
 from livens.engine.watch import Watched, unseen, watch_kernel
 from livens.engine.watch import first_kernel as first_watch_kernel
+from livens.errors import InputError
 
 #: Bytes of states and unknowns per chunk, which stay in the second-level cache with room to spare.
 _CHUNK_BYTES = 400_000
 #: Steps of up to this many instructions go in sixteen lanes, which hide latencies; longer ones would spill registers.
 _SHORT = 1000
+#: Members are sorted by at most so many of their numbers; those whose correlation is larger than this say the same.
+_AXES, _ALIKE = 3, 0.95
 #: A call of the compiled loop takes groups of about this many steps: a tenth of a second, or a few.
 _GROUP_STEPS = 200_000
 
@@ -73,6 +76,7 @@ class Outcome:
     steps: np.ndarray
     first: np.ndarray  # the watched columns of the first state
     largest: np.ndarray
+    trusted: np.ndarray  # the largest magnitude of the energy while it was right
     sums: np.ndarray
     lowest: np.ndarray
     highest: np.ndarray
@@ -81,7 +85,7 @@ class Outcome:
     left: int = 0  # how often a trajectory went on by itself for a while
 
 
-ARRAYS = ("states", "corrections", "steps", "first", "largest", "sums", "lowest", "highest", "counts")
+ARRAYS = ("states", "corrections", "steps", "first", "largest", "trusted", "sums", "lowest", "highest", "counts")
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,8 @@ class Batch:
     def __init__(self, compiled: CompiledStep, order: Order | None, watched: Watched, width: int) -> None:
         self.compiled, self.order, self.watched, self.width = compiled, order, watched, width
         e, codes = compiled.flat, dict[str, Code]()
+        if e.box is not None:
+            raise InputError("many trajectories at once need forces that can be looked into, not a black box")
         if e.size:
             assert order is not None
             codes = {
@@ -122,6 +128,16 @@ class Batch:
         self._codes = codes  # the addresses are good as long as these live
         names = [one.name for one in dataclasses.fields(LaneKernels)]
         self._kernels = LaneKernels(*(codes[name].address if name in codes else 0 for name in names))
+
+    def shapes(self, members: int, schedule: Schedule, bins: Sequence[Bins]) -> dict[str, tuple[int, ...]]:
+        """What the arrays of the outcome of so many members look like."""
+        at = self.watched.places
+        most = 2 + max((one.count for one in bins), default=-2)
+        ends = {"first": at.largest - at.first, "largest": at.sums - at.largest}
+        rows = {name: (members, ends.get(name, self.watched.reduced)) for name in (*ends, "sums", "lowest", "highest")}
+        single = dict.fromkeys(("corrections", "steps", "trusted"), (members,))
+        states, counts = (members, schedule.rows, len(schedule.columns)), (members, len(bins), most)
+        return {"states": states, "counts": counts, **rows, **single}
 
     def run(
         self,
@@ -189,6 +205,7 @@ class Batch:
             steps=kept.steps,
             first=seen[:, at.first : at.largest],
             largest=seen[:, at.largest : at.sums],
+            trusted=seen[:, at.trusted],
             sums=seen[:, at.sums : at.lowest],
             lowest=seen[:, at.lowest : at.highest],
             highest=seen[:, at.highest : at.now],
@@ -348,10 +365,50 @@ def _aligned(*shape: int) -> np.ndarray:
 
 
 def ordered_members(z: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Members with like numbers side by side: they need as many corrections, and none waits for another."""
+    """Members with like numbers side by side: they need as many corrections, and none waits for another.
+
+    They are taken along a curve that stays in one part of the space of their numbers before it goes to the next
+    (Morton's): neighbours are alike in all numbers, not only in the first. The order follows from the numbers alone.
+    """
     numbers = np.hstack([k, z])
     varying = np.flatnonzero((numbers != numbers[:1]).any(axis=0))
-    return np.lexsort(numbers[:, varying[::-1]].T) if varying.size else np.arange(len(z))
+    if not varying.size:
+        return np.arange(len(z))
+    numbers = numbers[:, varying]
+    along = _along_the_curve(numbers)
+    order = np.argsort(along, kind="stable")
+    if np.all(np.diff(along[order]) > 0):
+        return order
+    return np.lexsort((*numbers[:, ::-1].T, along))
+
+
+def _along_the_curve(numbers: np.ndarray) -> np.ndarray:
+    """Where members are along the curve: bits of their numbers in turn, of a few that do not say the same."""
+    chosen: list[np.ndarray] = []
+    for column in numbers.T:
+        low, high = column.min(), column.max()
+        if not np.isfinite(high - low):
+            continue
+        place = (column - low) / (high - low)
+        if all(abs(_correlation(place, other)) < _ALIKE for other in chosen):
+            chosen.append(place)
+        if len(chosen) == _AXES:
+            break
+    bits = 62 // max(1, len(chosen))
+    along = np.zeros(len(numbers), dtype=np.int64)
+    wholes = [np.minimum((place * 2.0**bits).astype(np.int64), 2**bits - 1) for place in chosen]
+    for bit in reversed(range(bits)):
+        for whole in wholes:
+            along = (along << 1) | ((whole >> bit) & 1)
+    return along
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Of numbers between 0 and 1, as whole ones: their sums are exact, whatever the order they are taken in."""
+    a, b = (np.round(place * 2.0**15).astype(np.int64) for place in (a, b))
+    n, x, y = len(a), int(a.sum()), int(b.sum())
+    moments = [n * int((c * d).sum()) - e * f for c, d, e, f in ((a, b, x, y), (a, a, x, x), (b, b, y, y))]
+    return moments[0] / max(float(moments[1]) * float(moments[2]), 1.0) ** 0.5
 
 
 def in_order(outcome: Outcome, order: Sequence[int] | np.ndarray) -> Outcome:

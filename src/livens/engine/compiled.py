@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from livens.engine.correction import first_kernel
+from livens.engine.crowd import CrowdStepper
 from livens.engine.explicit import ExplicitStepper
 from livens.engine.factors import Order
 from livens.engine.fused import FusedStepper
@@ -38,6 +39,7 @@ from livens.expressions.stages import stage
 from livens.expressions.variables import ALWAYS, VARIABLES
 from livens.models.model import Model
 from livens.schemes.base import Scheme
+from livens.schemes.recipes.crowds import CrowdEquations
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.series import SeriesEquations
 from livens.schemes.step import Estimated, FlatEquations
@@ -99,12 +101,17 @@ class CompiledStep:
     @property
     def own_code(self) -> bool:
         """Steps are taken by code of their own, without unknowns: their equations as one graph are seldom needed."""
-        return isinstance(self.equations, SeriesEquations | PlanetEquations)
+        return isinstance(self.equations, SeriesEquations | PlanetEquations | CrowdEquations)
 
     @functools.cached_property
     def size(self) -> int:
         """How many unknowns a step has."""
         return 0 if self.own_code else self.flat.size
+
+    @property
+    def crowded(self) -> bool:
+        """Steps are taken by loops over cells, and there is no graph of their equations."""
+        return isinstance(self.equations, CrowdEquations)
 
     @property
     def says_inside(self) -> bool:
@@ -157,7 +164,9 @@ class CompiledStep:
 
     def solves(self, fingerprint: str) -> bool:
         """Whether the equations are those that a file tells of; earlier versions told of all of them by one graph."""
-        return fingerprint == self.fingerprint or (self.model.large and fingerprint == self.flat.fingerprint)
+        if fingerprint == self.fingerprint or self.crowded:
+            return fingerprint == self.fingerprint
+        return self.model.large and fingerprint == self.flat.fingerprint
 
     def estimated(self, tier: str) -> Estimated | None:
         """Whose errors this tier estimates, if the scheme has an estimate."""
@@ -196,7 +205,11 @@ class CompiledStep:
             both = self._newton[order] if order is not None else (None, None)
             newton, first = (0 if code is None else code.address for code in both)
             others = {name: self._address(name) for name in kernel_names() if name not in ("newton", "first")}
-            found = self._addresses[order] = Kernels(newton=newton, first=first, **others)
+            boxed = {}
+            if e.box is not None:
+                q, n = e.box.asked, e.box.size
+                boxed = dict(box=e.box.force.address, box_q=q, box_v=q + n, box_t=q + 2 * n, box_force=e.box.found)
+            found = self._addresses[order] = Kernels(newton=newton, first=first, **others, **boxed)
         return found
 
     def may_take(self, order: Order, most: int) -> bool:
@@ -211,9 +224,14 @@ class CompiledStep:
         if tier == "assembled":
             from livens.engine.assembled.assembly import Bench
 
-            bench, assembly = Bench(self.assembly, c[2:]), self.assembly
-            memory = np.zeros(assembly.pieces.memory.size)
-            return assembly.pieces.guess(z, c, lambda x: bench.residual(x, z, memory, c))
+            bench, pieces = Bench(self.assembly, c[2:]), self.assembly.pieces
+            memory = np.zeros(pieces.memory.size)
+
+            def guess(weight: float) -> np.ndarray:
+                own = np.concatenate([[weight * c[0]], c[1:]])
+                return pieces.guess(z, own, lambda x: bench.residual(x, z, memory, own))
+
+            return np.concatenate([guess(weight) for weight in pieces.weights])
         return self._guess(z, c)[0].ravel() if self.size else np.zeros(0)
 
     @functools.cached_property
@@ -267,6 +285,8 @@ class CompiledStep:
             from livens.engine.assembled.stepper import AssembledStepper
 
             return AssembledStepper(self, k, control, threads)
+        if self.crowded and tier == "fused":
+            return CrowdStepper(self, k)
         if tier == "reference":
             return ReferenceStepper(self.flat, k)
         if self.series:

@@ -6,6 +6,7 @@ Sums carry their rounding errors along, so that those over ten thousand elements
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -258,3 +259,8 @@ def _add(high: Doubles, low: Doubles, column: int, b: float) -> None:
 
 
 together(_run_over, _multiply)
+
+
+def prepare() -> None:
+    """See to it that there is code for all tables: it is compiled once per machine."""
+    cast(Any, _run_over).compile()

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from livens.engine.emit import ZERO, Emitter
-from livens.schemes.step import FlatEquations
 
 Order = tuple[tuple[int, ...], tuple[int, ...]]
 #: Chains of comparisons that run side by side.
 _CHAINS = 4
+
+
+class Sparse(Protocol):
+    """Where the nonzeros of a square matrix are, and which of its solutions' entries are combined."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def rows(self) -> np.ndarray: ...
+    @property
+    def columns(self) -> np.ndarray: ...
+    @property
+    def turn(self) -> Any: ...
 
 
 class Factors:
@@ -25,7 +38,7 @@ class Factors:
     def __init__(
         self,
         emitter: Emitter,
-        equations: FlatEquations,
+        equations: Sparse,
         order: Order,
         jacobian: Sequence[str],
         right: Sequence[str] | None = None,
@@ -85,6 +98,11 @@ class Factors:
             self._count += 1
             if self._anchored:
                 self._emitter.anchor(self._largest[chain])
+
+    @property
+    def reciprocals(self) -> list[str]:
+        """One over each of the pivots."""
+        return self._inverse
 
     @property
     def growth(self) -> str:

@@ -41,7 +41,6 @@ class FusedStepper:
         self._control = NO_CONTROL if control is None else control
         estimates = compiled.estimates if self._control.absolute.size else 0
         self._buffers = Buffers(k, compiled.flat.kind_sizes, estimates, compiled.spare)
-        self._reference: ReferenceSolver | None = None
         self.order = order
 
     @property
@@ -57,9 +56,7 @@ class FusedStepper:
     @property
     def reference(self) -> ReferenceSolver:
         """Made when it is first needed, as most runs never do."""
-        if self._reference is None:
-            self._reference = ReferenceSolver(self._compiled.flat)
-        return self._reference
+        return self._compiled.once("reference", lambda: ReferenceSolver(self._compiled.flat))
 
     def state(self) -> dict[str, Any]:
         return dict(zip(("row_order", "column_order"), self.order, strict=True))
@@ -128,7 +125,7 @@ class FusedStepper:
         if trouble is None:
             self.cost.reference_steps += 1
             w.X[done + PAST], w.iterations[done], w.dx[:], w.scale[:] = x, count, dx, scale
-            w.Z[done + 1] = self._compiled.flat.end_function(x, w.Z[done], w.c).full().ravel()
+            w.Z[done + 1] = self._compiled.flat.ended(x, w.Z[done], w.c)
         return trouble
 
     def _no_size(self, w: Workspace, done: int, status: int) -> Trouble:

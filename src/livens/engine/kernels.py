@@ -18,7 +18,7 @@ from livens.schemes.step import FlatEquations
 
 _X, _Z, _C, _R, _OUT = range(5)
 #: The modules that write native code.
-_WRITERS = ("emit", "order", "kernels", "factors", "correction", "predictor", "watch", "tangent")
+_WRITERS = ("emit", "order", "kernels", "factors", "correction", "predictor", "watch", "tangent", "starts")
 #: How hard LLVM tries: 2 for what runs in every step, 0 for what runs now and then (it compiles ten times faster).
 _OFTEN, _SELDOM = 2, 0
 #: Unknowns smaller than this part of the largest of their kind need not be known to their own last digit.

@@ -221,6 +221,8 @@ def _sort_in(histograms: Histograms, w: Lanes) -> None:
         for i in range(histograms.size):
             value = w.seen[histograms.columns[i] * w.width + j]
             place = (value - histograms.low[i]) * histograms.scale[i]
+            if place != place:  # what is not a number lies nowhere
+                continue
             last = histograms.bins[i] + 1
             k = 0 if not place >= 0.0 else last if place >= histograms.bins[i] else 1 + int(place)
             histograms.counts[(w.members[j] * histograms.size + i) * histograms.most + k] += 1

@@ -131,7 +131,16 @@ def advance_equally(
                 w.iterations[s] = count
         if not ended:
             call(kernels.end, x, z, c, r, new)
-        if entry >= 0 and not new[entry] <= limit:
+        if kernels.box:
+            call(
+                kernels.box,
+                new + kernels.box_q,
+                new + kernels.box_v,
+                new + kernels.box_t,
+                c + 2,
+                new + kernels.box_force,
+            )
+        if entry >= 0 and new[entry] > limit:  # what is not a number is a step, which is refused later
             w.told[TAKEN] = s
             return REACHED
     w.told[TAKEN] = steps
@@ -162,7 +171,16 @@ def _advance_controlled(
             return status
         new = w.Z + (s + 1) * nz
         call(kernels.end, w.X + (s + PAST) * n, w.Z + s * nz, w.c, w.r, new)
-        if entry >= 0 and not new[entry] <= limit:
+        if kernels.box:
+            call(
+                kernels.box,
+                new + kernels.box_q,
+                new + kernels.box_v,
+                new + kernels.box_t,
+                w.c + 2,
+                new + kernels.box_force,
+            )
+        if entry >= 0 and new[entry] > limit:
             return REACHED
         if w.told[LAST]:
             w.told[TAKEN] = s + 1

@@ -130,9 +130,11 @@ def find_or_compile(content: str, text: Callable[[], str], name: str, effort: in
     return _found(f"{name} {content}", text, name, effort, False)
 
 
-def compile_library(text: str, effort: int = 2) -> Code:
-    """All functions of a text that is not straight-line code; `Code.address_of` says where they are."""
-    return _found(f"library {text}", lambda: text, "", effort, True)
+def find_or_compile_library(content: str, text: Callable[[], str], effort: int = 2) -> Code:
+    """All functions of a text that is not straight-line code, which follows from `content`; `Code.address_of` says
+    where they are.
+    """
+    return _found(f"library {content}", text, "", effort, True)
 
 
 def _found(content: str, text: Callable[[], str], name: str, effort: int, passes: bool) -> Code:

@@ -46,11 +46,17 @@ class Kernels(Record):
     predict: int
     error: int
     carry: int
+    #: A force that is compiled elsewhere, and where coordinates, rates, time and result stand in the state.
+    box: int = 0
+    box_q: int = 0
+    box_v: int = 0
+    box_t: int = 0
+    box_force: int = 0
 
 
 def kernel_names() -> tuple[str, ...]:
     """The kinds of native functions that a step may have."""
-    return tuple(one.name for one in fields(Kernels))
+    return tuple(one.name for one in fields(Kernels) if not one.name.startswith("box"))
 
 
 @dataclass(frozen=True, eq=False)

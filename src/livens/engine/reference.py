@@ -22,6 +22,11 @@ _MOST_ITERATIONS = 50
 _MOST_HALVINGS = 8
 
 
+#: Singular values below this part of the largest are those of equations that depend on one another; that is looked at
+#: with dense matrices of at most this many rows. Residuals below this part of what they are made of are nothing.
+_DEPENDENT, _MOST_DENSE, _NOTHING = 1e-12, 400, 1e-12
+
+
 class ReferenceSolver:
     """Damped Newton's method for one step, with full pivoting."""
 
@@ -90,7 +95,40 @@ class ReferenceSolver:
             if stalls > 1 and worst <= newton.CURVATURE_LIMIT and self._curvature_explains(x, z, c, dx, scale):
                 return x, count, None, dx, scale
             before, last = last, worst
+        found = self._least(guess, z, c)
+        if found is not None:
+            x, more, dx = found
+            return x, count + more, None, dx, self.bounds(x, z, c, dx)
         return x, count, self.trouble(x, z, c, dx, reason), dx, scale
+
+    def _least(self, guess: np.ndarray, z: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, int, np.ndarray] | None:
+        """Newton's method with corrections of least norm, where equations depend on one another: at singular positions.
+
+        What is left of dependent equations cannot be solved for. It is accepted if it is nothing beside what the
+        equations are made of, and refused else.
+        """
+        if guess.size > _MOST_DENSE or not hasattr(self, "equations"):  # large systems have no one graph
+            return None
+        x, last, dx = guess.copy(), np.inf, np.zeros(guess.size)
+        kinds = np.split(np.arange(guess.size), np.cumsum(self.equations.kinds)[:-1])
+        for count in range(1, _MOST_ITERATIONS + 1):
+            residual, (values, rows, columns), turned = self.linearised(x, z, c)
+            if not (np.isfinite(residual).all() and np.isfinite(values).all()):
+                return None
+            matrix = np.zeros((guess.size, guess.size))
+            np.add.at(matrix, (rows, columns), values)
+            sizes = np.abs(matrix) @ np.abs(x)
+            beside = max(
+                float(np.abs(residual[kind]).max() / max(float(sizes[kind].max()), 1e-300))
+                for kind in kinds
+                if kind.size
+            )
+            if beside <= _NOTHING and beside >= 0.5 * last:
+                return x, count - 1, dx
+            last = min(last, beside)
+            dx = turned(np.linalg.lstsq(matrix, residual, rcond=_DEPENDENT)[0])
+            x = x - dx
+        return None
 
     def scales(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Reciprocal round-off bounds of the residual at x."""
@@ -180,8 +218,8 @@ class ReferenceStepper:
             if trouble is not None:
                 return finite(steps_of(w, carry, s, policy, trouble), w, self.equations.layout)
             w.X[s + PAST] = x
-            w.Z[s + 1] = self.equations.end_function(x, w.Z[s], w.c).full().ravel()
-            if policy.entry >= 0 and not w.Z[s + 1, policy.entry] <= policy.limit:
+            w.Z[s + 1] = self.equations.ended(x, w.Z[s], w.c)
+            if policy.entry >= 0 and w.Z[s + 1, policy.entry] > policy.limit:
                 return finite(steps_of(w, carry, s, policy, reached=True), w, self.equations.layout)
         return finite(steps_of(w, carry, steps, policy), w, self.equations.layout)
 

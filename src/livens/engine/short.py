@@ -10,7 +10,7 @@ from livens.engine.fold import take_states
 from livens.engine.loop import advance_equally
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
-from livens.engine.lowering.words import number
+from livens.engine.lowering.words import bits, number
 from livens.engine.newton import CORRECTIONS, DONE, FAILED, Kernels, Workspace
 
 
@@ -62,10 +62,10 @@ def _short_run(kernels: Kernels, w: Workspace, rows: Rows, columns: Columns, see
     status = advance_equally(kernels, w, rows.h, rows.origin, 0, -1, 0.0, 0, steps, rows.slow)
     if status != DONE:
         return status
-    end, finite = w.Z + steps * nz, 0.0
-    for i in range(nz):
-        finite += end[i] - end[i]
-    if finite != 0.0:  # what is not finite stays so
+    states, worst = w.Z + nz, 0
+    for i in range(steps * nz):  # as whole numbers, what is not finite is larger than all others
+        worst = max(worst, bits(abs(states[i])))
+    if not number(worst) < np.inf:
         return FAILED
     for s in range(steps + 1):
         w.t[s] = rows.origin + s * rows.h
@@ -90,7 +90,7 @@ def _short_run(kernels: Kernels, w: Workspace, rows: Rows, columns: Columns, see
         seen + (largest + 1),
     )
     count = steps // every + 1
-    sizes, corrections, states = kept + count, kept + 2 * count, kept + 3 * count
+    sizes, corrections, table = kept + count, kept + 2 * count, kept + 3 * count
     for i in range(count):
         s = i * every
         kept[i] = w.t[s]
@@ -98,7 +98,7 @@ def _short_run(kernels: Kernels, w: Workspace, rows: Rows, columns: Columns, see
             sizes[i], corrections[i] = rows.h, number(w.iterations[s - 1])
         else:
             sizes[i], corrections[i] = 0.0, 0.0
-        row, z = states + i * width, w.Z + s * nz
+        row, z = table + i * width, w.Z + s * nz
         for j in range(width):
             row[j] = z[j]
     total = 0

@@ -10,7 +10,6 @@ import numpy as np
 from livens.engine.loop import Policy, count
 from livens.engine.newton import PAST, Workspace
 from livens.engine.places import places
-from livens.expressions.numbers import all_finite
 
 
 def step_constants(h: float, t: float, k: np.ndarray) -> np.ndarray:
@@ -240,9 +239,10 @@ def steps_of(
 def finite(steps: Steps, w: Any, names: Any) -> Steps:
     """The same steps up to the first state that is not finite, which no run may go on from.
 
-    What is not finite stays so: looking at the last state is enough to know.
+    All states are looked at: what follows from a state and leads to no other, such as a multiplier, may be finite
+    again in the next one.
     """
-    if all_finite(steps.carry.z):
+    if np.isfinite(steps.Z).all():
         return steps
     if not steps.taken:  # the run began so
         entry = int(np.argmin(np.isfinite(steps.carry.z)))

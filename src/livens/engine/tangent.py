@@ -29,6 +29,14 @@ def _jacobian(e: FlatEquations) -> ca.Function:
     return ca.Function("jacobian", e.arguments, [e.jacobian, *([] if e.turn is None else [e.turn[0]])])
 
 
+def _inputs(emitter: Emitter, *sizes: int) -> list[Sequence[str]]:
+    """The arrays a kernel reads, x, z and c first; the step and the parameters stay as they are in a run."""
+    inputs = [emitter.inputs(pointer, size) for pointer, size in enumerate(sizes)]
+    c = inputs[_C]
+    emitter.steady.update(c[i] for i in range(len(c)) if i != 1)
+    return inputs
+
+
 def _factors(emitter: Emitter, e: FlatEquations, order: Order, inputs: Sequence[Sequence[str]]) -> Factors:
     entries, *turn = emitter.graph(_jacobian(e), inputs)
     return Factors(emitter, e, order, entries, anchored=True, turn=turn)
@@ -53,8 +61,7 @@ def adjoint_kernel(equations: FlatEquations, order: Order | None) -> Code:
 
     def text() -> str:
         emitter = Emitter("adjoint", 5)
-        sizes = e.size, e.z.numel(), e.c.numel(), e.z.numel()
-        inputs = [emitter.inputs(pointer, size) for pointer, size in enumerate(sizes)]
+        inputs = _inputs(emitter, e.size, e.z.numel(), e.c.numel(), e.z.numel())
         multipliers: list[str] = []
         growth = ZERO
         if order is not None:
@@ -85,8 +92,7 @@ def tangent_kernel(equations: FlatEquations, order: Order | None, directions: in
 
     def text() -> str:
         emitter = Emitter("tangent", 5)
-        sizes = e.size, nz, nc, (nz + nc) * directions
-        inputs = [emitter.inputs(pointer, size) for pointer, size in enumerate(sizes)]
+        inputs = _inputs(emitter, e.size, nz, nc, (nz + nc) * directions)
         steps: list[str] = []
         growth = ZERO
         if order is not None:
@@ -135,7 +141,7 @@ def second_kernel(equations: FlatEquations, order: Order | None) -> Code:
 
     def text() -> str:
         emitter = Emitter("second", 5)
-        inputs = [emitter.inputs(pointer, size) for pointer, size in enumerate((n, nz, nc))]
+        inputs = _inputs(emitter, n, nz, nc)
         for size in (nz, nz, nz, nc):
             inputs.append(emitter.inputs(_A, size, sum(len(part) for part in inputs[3:])))
         multipliers, moved, changed, growth = list[str](), list[str](), list[str](), ZERO

@@ -15,6 +15,7 @@ from livens.engine.loop import Policy
 from livens.engine.newton import PAST
 from livens.engine.step_size import SAFETY, Control
 from livens.engine.steps import Carry, Cost, Steps, Trouble, step_constants
+from livens.errors import IntegrationError
 from livens.models.descriptor import DescriptorModel
 from livens.schemes.radau import FIRST, MOST, FewerStages, Radau, at_nodes
 
@@ -168,18 +169,23 @@ class VariableOrderStepper:
             errors[s + 1] = norm**2 / fewer
         sizes = {j: self._reach(j, error) for j, error in errors.items()}
         best = min(sizes, key=lambda j: self._work(j) / sizes[j])
-        memory = carry.memory.copy()
+        memory, n = carry.memory.copy(), self._n
+        memory[1], memory[2] = 0.0, min(2 * pause, _LATE)
+        stays = replace(carry, memory=memory.copy())
         if best == s or self._work(best) / sizes[best] > _BETTER * self._work(s) / sizes[s]:
-            memory[1], memory[2] = 0.0, min(2 * pause, _LATE)
-            return replace(carry, memory=memory)
-        n = self._n
+            return stays
         slopes = _nodes(s, best) @ memory[_HEADER : _HEADER + s * n].reshape(s, n)
         memory[:] = 0.0
         memory[0], memory[1], memory[2] = best, 0.0, _SOON
         memory[_HEADER : _HEADER + best * n] = slopes.ravel()
+        other = replace(carry, memory=memory)
+        try:
+            self._stepper(best, self._own(other))
+        except IntegrationError:  # with so many stages nothing can be solved here
+            return stays
         going["norm"], going["equal"] = errors[best], 0.0
         going["size"] = min(h * min(sizes[best], self._control.increase), self._control.largest)
-        return replace(carry, memory=memory)
+        return other
 
     def _reach(self, s: int, error: float) -> float:
         """How much longer steps of s stages may be, if one of this size has this error."""

@@ -5,13 +5,14 @@ As `livens.engine.fold` does it for one trajectory: largest deviations, and what
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
 
-from livens.engine.emit import Emitter
+from livens.engine.emit import Emitter, literal
 from livens.engine.kernels import writer
 from livens.engine.native import Code, find_or_compile
 
@@ -35,7 +36,8 @@ class Watched:
     def places(self) -> SeenPlaces:
         largest = 2 + self.columns
         sums = largest + 5 + 2 * len(self.sizes)
-        return SeenPlaces(0, 1, 2, largest, *(sums + i * self.reduced for i in range(5)))
+        lowest, highest, now, trusted = (sums + i * self.reduced for i in range(1, 5))
+        return SeenPlaces(0, 1, 2, largest, sums, lowest, highest, now, trusted, trusted + 1)
 
 
 class SeenPlaces(NamedTuple):
@@ -49,6 +51,7 @@ class SeenPlaces(NamedTuple):
     lowest: int
     highest: int
     now: int  # the columns that are reduced, of the state at hand
+    trusted: int  # the largest magnitude of the energy while it was right, as in `livens.engine.fold`
     rows: int  # how many there are
 
 
@@ -106,11 +109,17 @@ def _text(watched: Watched, width: int) -> str:
         changed = emitter.both(emitter.compare(relation, found, old), emitter.compare("ord", old, old))
         emitter.store(emitter.select(emitter.both(active, changed), found, old), _SEEN, place)
 
-    keep(at.largest, emitter.fabs(emitter.sub(energy, emitter.load(_SEEN, at.first))))
+    drift, magnitude = emitter.fabs(emitter.sub(energy, emitter.load(_SEEN, at.first))), emitter.fabs(row[1])
+    keep(at.largest, drift)
     keep(at.largest + 1, emitter.fabs(emitter.sub(energy, emitter.load(_SEEN, at.last))))
     update(at.last, energy)
     for j in range(3):
         keep(at.largest + 2 + j, emitter.fabs(row[1 + j]))
+    right = emitter.compare("ole", drift, emitter.mul(literal(0.5), magnitude))
+    right = emitter.both(right, emitter.compare("olt", magnitude, literal(math.inf)))
+    known = emitter.load(_SEEN, at.trusted)
+    larger = emitter.both(emitter.both(active, right), emitter.compare("ogt", magnitude, known))
+    emitter.store(emitter.select(larger, magnitude, known), _SEEN, at.trusted)
     column = 4
     for j, size in enumerate(watched.sizes):
         here = range(column, column + size)

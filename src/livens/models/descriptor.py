@@ -76,6 +76,8 @@ class DescriptorModel(Model):
         """Variables that mean nothing by themselves: no error of theirs shortens a step."""
         return ()
 
+    #: States that are the second part of a system in two parts, by their places.
+    second: tuple[int, ...] = ()
     #: Velocities are part of the state, or follow from it.
     known_velocities = True
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, suggestion
 from livens.expressions.names import Names, names_of
 from livens.expressions.numbers import vector
 from livens.expressions.parameters import Namespace, Parameters
@@ -23,7 +23,9 @@ class FirstOrder(DescriptorModel):
 
     `states` and `algebraic` are names ("a b") or numbers of them. `rhs` gives f, `constraints` gives g, as many as
     there are algebraic variables; `mass` gives E, the identity if left out. They are functions that name what they need
-    among ``x y t k``. `invariants` names functions that the motion conserves: a run watches them.
+    among ``x y t k``. `invariants` names functions that the motion conserves: a run watches them. `second` names the
+    states that are the second part of a partitioned system, ``x' = f(x, y)`` and ``y' = g(x, y)`` (S002 def. 6.1): then
+    pairs of methods can be used as well, such as ``lobatto-iiia-iiib-3``, or any two by `partitioned:<method>,<other>`.
 
     >>> import livens as lv
     >>> lotka = lv.FirstOrder(
@@ -49,14 +51,20 @@ class FirstOrder(DescriptorModel):
         invariants: Mapping[str, Callable[..., Any]] | None = None,
         parameters: Mapping[str, Any] | None = None,
         look: ModelFunction | None = None,
+        second: Names = (),
     ) -> None:
         self.look = look
         self.coordinates = names_of("states", states, "x")
+        self.second = self._second_part(second)
         self.algebraic = names_of("algebraic", algebraic, "y")
         self.n, self.m = len(self.coordinates), len(self.algebraic)
         if not self.n:
             raise InputError("a system of first order needs at least one state")
         self.shared = Parameters(parameters)
+        if self.second:
+            if self.m or mass is not None:
+                raise ModelError("a system in two parts has no algebraic variables and no mass matrix")
+            self.forms = ("descriptor", "partitioned")
         w, self._t, self._k = ca.SX.sym("x", self.n + self.m), ca.SX.sym("t"), ca.SX.sym("k", self.shared.size)
         self._w, self._dot = w, ca.SX.sym("xdot", self.n + self.m)
         named = Namespace(self.shared.symbols(self._k))
@@ -70,6 +78,21 @@ class FirstOrder(DescriptorModel):
         self.g = ca.densify(read("constraints", constraints, (self.m,), allowed)) if self.m else ca.SX(0, 1)
         self.E = ca.SX.eye(self.n) if mass is None else read("mass", mass, (self.n, self.n), allowed)
         self.symmetries = {name: read(name, function, (), allowed) for name, function in (invariants or {}).items()}
+
+    def _second_part(self, second: Any) -> tuple[int, ...]:
+        """Where the states of the second part stand."""
+        names = second.split() if isinstance(second, str) else list(second) if isinstance(second, Sequence) else None
+        if names is None:
+            raise InputError(f"second must name states, such as 'v w', got {second!r}")
+        for name in names:
+            if name not in self.coordinates:
+                raise InputError(f"second names the unknown state '{name}'{suggestion(str(name), self.coordinates)}")
+        if names and len(set(names)) == len(self.coordinates):
+            raise InputError("second names all states: then there is no first part")
+        return tuple(i for i, name in enumerate(self.coordinates) if name in names)
+
+    def content(self) -> Sequence[Any]:
+        return (*super().content(), *((self.second,) if self.second else ()))
 
     @functools.cached_property
     def descriptor(self) -> Descriptor:

@@ -15,6 +15,7 @@ from livens.expressions.numbers import one_of, vector
 from livens.expressions.parameters import Namespace, Parameters, ParameterTable
 from livens.expressions.read import Reader
 from livens.models.descriptor import Descriptor, DescriptorModel
+from livens.models.index_test import IndexTest, index_test
 from livens.models.model import InitialState, Promising, only
 from livens.models.redundancy import dependent_rows
 from livens.models.scene import Look, particles
@@ -106,7 +107,7 @@ class MultibodyEquations:
         self, q: Any, v: Any, s: Any, t: Any, k: Any, T: Any, V: Any, Z: Any, F: Any, c: Any, g: Any, lam: Any
     ) -> None:
         self.q, self.v, self.s, self.t, self.k, self.lam = q, v, s, t, k, lam
-        self.T, self.V, self.Z, self.c, self.g, self.m = T, V, Z, c, g, int(g.numel())
+        self.T, self.V, self.Z, self.F, self.c, self.g, self.m = T, V, Z, F, c, g, int(g.numel())
         momentum = ca.gradient(T, v)
         self.M = ca.jacobian(momentum, v)
         force = F - Z.T @ ca.gradient(V, q)
@@ -153,6 +154,57 @@ class MultibodyEquations:
             ca.SX.sym("lam", d.g.numel()),
         )
         return made
+
+    def transformed(self) -> MultibodyEquations:
+        """The same motion with rates of the coordinates in place of quasi-velocities: ``w = Z(q) v`` (S002 eq. 2.22).
+
+        The mass matrix becomes ``Z^-T M Z^-1``, which depends on q even if M does not; forces become ``Z^-T f``, and Z
+        is gone: multipliers act along G. It can be used wherever q' is what is given or wanted, away from where Z is
+        singular.
+
+        >>> import livens as lv
+        >>> swing = lv.MultibodyEquations("a", mass=[[2.0]], kinematics=lambda q: [[1 + q[0] ** 2]])
+        >>> swing.transformed().Z.is_eye()
+        True
+        """
+        made = type(self).__new__(type(self))
+        made.coordinates, made.n, made.auxiliary = self.coordinates, self.n, self.auxiliary
+        made.velocities = tuple(f"v_{name}" for name in self.coordinates)
+        made.shared, made.parameter_table = self.shared, self.parameter_table
+        rate = ca.SX.sym("v", self.n)
+        T, force = (ca.substitute(part, self.v, ca.solve(self.Z, rate)) for part in (self.T, self.F))
+        made._adopt(
+            self.q,
+            rate,
+            self.s,
+            self.t,
+            self.k,
+            T,
+            self.V,
+            ca.SX.eye(self.n),
+            ca.solve(self.Z.T, force),
+            self.c,
+            self.g,
+            self.lam,
+        )
+        return made
+
+    def index_test(self, q: Any, t: float = 0.0, **changes: Any) -> IndexTest:
+        """Whether the equations have index 3 at these coordinates: ``G Z M^-1 Z^T G^T`` decides (S002 thm. 2.2).
+
+        Auxiliary variables are computed. Parameters may be changed by name.
+
+        >>> import livens as lv
+        >>> rod = lv.MultibodyEquations("x y", mass=[[2.0, 0.0], [0.0, 2.0]], constraints=lambda q: [(q @ q - 1) / 2])
+        >>> found = rod.index_test([0.6, 0.8])
+        >>> found.index, found.gamma
+        (3, array([[0.5]]))
+        >>> print(rod.index_test([0.0, 0.0]))
+        Gamma is singular: constraint 0 has no multiplier of its own here, so the index is not 3
+        """
+        where, k = vector("q", q, self.coordinates), self.parameter_table.vector(changes)
+        model = Formulation(self, "index-3")
+        return index_test(self, where, model._auxiliary_at(where, t, k), t, k)
 
     # -- hidden constraints -------------------------------------------------------------------------------------------
     @functools.cached_property

@@ -93,9 +93,10 @@ class Nambu(DescriptorModel):
         return InitialState(t0, {"x": x})
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
-        """As for every model of first order; some schemes promise the first Hamiltonian, whatever it is."""
-        first = scheme is not None and "first Hamiltonian" in scheme.conserves and name == next(iter(self.symmetries))
-        return first or super().promised(scheme, name, k)
+        """As for every model of first order; some schemes promise the first or second Hamiltonian, whatever it is."""
+        kept = () if scheme is None else scheme.conserves
+        words = zip(("first Hamiltonian", "second Hamiltonian"), self.symmetries, strict=False)
+        return any(word in kept and name == own for word, own in words) or super().promised(scheme, name, k)
 
     # -- what follows from the Hamiltonians ---------------------------------------------------------------------------
     @functools.cached_property

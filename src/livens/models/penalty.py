@@ -74,8 +74,7 @@ class Contact(Element):
         slope = smooth_slope(depth, smooth)
         if self.exponent == 1:
             return k.stiffness * slope**2
-        # D goes on below zero, where the root of a Hertz law has no meaning: a hyperbola stays above
-        above = (depth + m.sqrt(depth**2 + smooth**2)) / 2
+        above = smooth_above(depth, smooth)
         return self.exponent * k.stiffness * above ** (self.exponent - 1) * slope**2
 
 
@@ -107,6 +106,11 @@ def smooth_depth(depth: Any, c: float) -> Any:
     """
     s = depth / c
     return c * (s / 2 + (s * m.atan(s) - m.log(1 + s**2) / 2) / m.pi)
+
+
+def smooth_above(depth: Any, c: float) -> Any:
+    """A depth that stays above zero: `smooth_depth` goes on below it, where the root of a Hertz law has no meaning."""
+    return (depth + m.sqrt(depth**2 + c**2)) / 2
 
 
 def smooth_slope(depth: Any, c: float) -> Any:

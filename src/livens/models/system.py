@@ -15,6 +15,7 @@ from livens.expressions.layout import Layout
 from livens.expressions.names import Names, names_of
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.read import ModelFunction
+from livens.models.black_box import BlackBox
 from livens.models.capabilities import Capabilities
 from livens.models.controller import Controller
 from livens.models.element import Element, ElementModel, Through, read_type, resolve
@@ -54,7 +55,8 @@ class System(Capabilities, Model):
     With ``frames=True``, bodies with directors are taken as frames: schemes such as `lie-em` and `livens-em` then have
     six unknowns per body (three in the plane) in place of its coordinates and the constraints that keep it rigid.
     `look` is a function of ``q t k`` that returns shapes (see `livens.shapes`): what the system looks like, beside what
-    its elements say of themselves. It changes nothing of the motion.
+    its elements say of themselves. It changes nothing of the motion. `black_box` is a force on all coordinates that is
+    compiled elsewhere, for schemes that never look into expensive forces: see `livens.BlackBox`.
 
     >>> import livens as lv
     >>> oscillator = lv.System(
@@ -72,6 +74,8 @@ class System(Capabilities, Model):
     """
 
     kind = "System"
+    #: An expensive force on all coordinates that is compiled elsewhere.
+    box: BlackBox | None = None
 
     def __init__(
         self,
@@ -91,8 +95,12 @@ class System(Capabilities, Model):
         quaternions: Sequence[Sequence[int | str]] | None = None,
         frames: bool = False,
         look: ModelFunction | None = None,
+        black_box: BlackBox | None = None,
     ) -> None:
         self.coordinates = names_of("coordinates", coordinates, "q", one="coordinate")
+        if black_box is not None and not isinstance(black_box, BlackBox):
+            raise ModelError(f"black_box must be a livens.BlackBox, got {black_box!r}")
+        self.box = black_box
         self.n = len(self.coordinates)
         if not self.n:
             raise InputError("a system needs at least one coordinate")
@@ -354,6 +362,8 @@ class System(Capabilities, Model):
         told: tuple[Any, ...] = list(number), elements, symmetries, self.quaternions, bool(self.frames), self.redundant
         if any(element.beta is not None for element in self.elements):
             told = (*told, [element.beta for element in self.elements])
+        if self.box is not None:
+            told = (*told, self.box.address, self.box.velocities)
         return (*told, self.controls) if self.controls else told
 
     @functools.cached_property

@@ -44,6 +44,8 @@ from livens.multibody.stops import impacts_of, stops_of
 
 #: An angle above this at the start is taken for degrees.
 _MOST_RADIANS = 50.0
+#: Loads grow in at most this many steps.
+_MOST_LOAD_STEPS = 1_000_000
 
 
 class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
@@ -212,20 +214,23 @@ class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
         if load_steps is None:
             found = equilibrium(self.system, self.assembled)
         else:
-            steps = whole_number("load_steps", load_steps, least=1)
+            steps = whole_number("load_steps", load_steps, least=1, most=_MOST_LOAD_STEPS)
             found = loaded_equilibrium(self.system, self.assembled, steps, number("t", t))
         self.assembled.settle(found.position)
         return found
 
-    def sensor(self, name: str, point: Marker | Part, *, relative_to: Marker | Part | None = None) -> None:
+    def sensor(self, name: str, what: Marker | Part | str, *, relative_to: Marker | Part | None = None) -> None:
         """Where a point is, and how fast, seen from a frame of a body: ``name.position`` and ``name.velocity``.
 
-        Without a frame, or with the ground, it is seen from space; velocities are those that the frame sees.
+        Without a frame, or with the ground, it is seen from space; velocities are those that the frame sees. With the
+        name of a quantity, such as ``"pin.force"``, this vector is shown in the axes of the frame, as ``run[name]``.
         """
         self._new(name)
-        marker = self._marker(name, point)
         frame = None if relative_to is None or relative_to is self.ground else self._marker(name, relative_to)
-        self._watched[name] = marker, frame
+        if isinstance(what, str):
+            self._turned[name] = what, frame
+        else:
+            self._watched[name] = self._marker(name, what), frame
 
     def _marker(self, name: str, given: Any) -> Marker:
         found = given.centre if isinstance(given, Part) and given.element is not None else given

@@ -17,6 +17,7 @@ from livens.multibody.connection import Connection
 from livens.multibody.contacts.contact import Contact
 from livens.multibody.couplings import Coupling
 from livens.multibody.gauge import Gauge
+from livens.multibody.holding import Hold
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part, point_in_space
 from livens.multibody.sampled import Sampled
@@ -56,7 +57,9 @@ class Drawing:
         self._stops: list[DrawnStop] = []
         self._integrals: dict[str, tuple[Body, str]] = {}  # by their controllers, with their units
         self._watched: dict[str, tuple[Marker, Marker | None]] = {}
+        self._turned: dict[str, tuple[str, Marker | None]] = {}  # quantities in the axes of a frame
         self._contacts: dict[str, Contact] = {}
+        self._holds: dict[str, Hold] = {}
 
     @property
     def joints(self) -> dict[str, Joint]:
@@ -69,7 +72,7 @@ class Drawing:
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
         taken = (self.bodies, self.connections, self.couplings, self.gauges, self._acting, self._watched, self._sampled)
-        others = (self.beams, self._contacts)
+        others = (self.beams, self._contacts, self._turned)
         if name == "ground" or any(name in some for some in (*taken, *others)):
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)

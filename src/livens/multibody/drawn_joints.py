@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError, suggestion
-from livens.expressions.numbers import array, number, positive
+from livens.expressions.numbers import array, not_negative, number, positive
 from livens.models.element import Element
 from livens.multibody import joints
 from livens.multibody.connection import Connection
 from livens.multibody.couplings import Coupling
 from livens.multibody.curves import OnCurve
 from livens.multibody.drawing import Drawing
+from livens.multibody.holding import Hold, held
 from livens.multibody.joint import Joint
 from livens.multibody.joint_table import PLANE, SPACE
 from livens.multibody.parts import Part, axes_about, axes_along, direction, point_in_space
@@ -42,6 +43,58 @@ class DrawnJoints(Drawing):
         By default it is at the centre of the second part. Where the drawing is not assembled, `at` is the point of the
         first part and `to` that of the second.
         """
+        found = self.connections[name] = self._joint(what, name, first, second, at, to, axis, other_axis, lead)
+        return found
+
+    def hold(
+        self,
+        name: str,
+        first: Part,
+        second: Part,
+        *,
+        what: str = "fixed",
+        frequency: float,
+        damping: float = 1.0,
+        beta: float = 0.8,
+        at: Any = None,
+        axis: Any = None,
+        other_axis: Any = None,
+    ) -> Hold:
+        """What a joint would lock is held by stiff springs and dampers: a constraint by penalty.
+
+        `what` is the kind of the joint, by default "fixed". Every locked direction by itself swings with the
+        `frequency` in Hz; `damping` is in parts of the critical one. Schemes that tell forces apart, such as
+        `semi-explicit`, take it `beta` of the way through a step: 0.8 damps what a step cannot resolve. By name there
+        are ``name.force`` and ``name.violation``. An exact joint costs a multiplier and is the better choice elsewhere.
+
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+        >>> ring = mb.ring("ring", at=[0, 0, 0], axis="x", radius=0.02, tube=0.004, mass=0.06)
+        >>> housing = mb.hold("housing", mb.ground, ring, frequency=1e6)
+        >>> run = mb.simulate(t_end=1e-4, h=1e-6, scheme="semi-explicit:0.5,0.8")
+        >>> round(float(run["housing.force"][-1, 2]), 6)  # its weight, in N
+        0.5886
+        """
+        rate = positive(f"{name}: the frequency", frequency)
+        ratio = not_negative(f"{name}: the damping", damping)
+        part = number(f"{name}: beta", beta)
+        joint = self._joint(what, name, first, second, at, None, axis, other_axis, None)
+        found = held(joint, rate, ratio, part)
+        self._acting[name], self._holds[name] = found.element, found
+        return found
+
+    def _joint(
+        self,
+        what: str,
+        name: str,
+        first: Part,
+        second: Part,
+        at: Any,
+        to: Any,
+        axis: Any,
+        other_axis: Any,
+        lead: float | None,
+    ) -> Joint:
         table = SPACE if self.dimension == 3 else PLANE
         if what not in table:
             raise InputError(f"there is no joint '{what}'{suggestion(what, table)}")
@@ -64,8 +117,7 @@ class DrawnJoints(Drawing):
         if kind.lead and lead is None:
             raise InputError(f"{name}: a {what} needs a lead: how far it goes in one turn")
         pitch = None if lead is None else number(f"{name}: the lead", lead)
-        found = self.connections[name] = Joint(name, what, kind, first, second, (place, other), axes, pitch)
-        return found
+        return Joint(name, what, kind, first, second, (place, other), axes, pitch)
 
     def fixed(self, name: str, first: Part, second: Part, **where: Any) -> Joint:
         """The second part moves with the first."""

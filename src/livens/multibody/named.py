@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from livens import math as m
+from livens.errors import InputError, suggestion
 from livens.models.element import Element, ElementModel
 from livens.models.quantity import Quantity
 from livens.models.system import System
@@ -16,6 +18,7 @@ from livens.multibody.beam import beam_quantities
 from livens.multibody.connection import Connection
 from livens.multibody.contacts import sensors
 from livens.multibody.couplings import Coupling
+from livens.multibody.holding import Hold
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part
 
@@ -55,13 +58,39 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         add(drive.name, {"force" if unit == "N" else "torque": _driving(drive, first, unit)})
     for name, (body, unit) in drawing._integrals.items():
         found[f"{name}.integral"] = _integral(name, place[str(body.coordinates[0])], unit)
+    for hold in drawing._holds.values():
+        add(hold.name, _of_hold(system, hold, numbers[id(hold.element)], place))
     for contact in drawing._contacts.values():
         add(contact.name, sensors.quantities(contact, system, numbers))
     for name, function in drawing._observed.items():
         found[name] = Quantity(name, "", _own(function))
     for name, (marker, frame) in drawing._watched.items():
         add(name, _of_sensor(name, marker, frame, place))
+    for name, (of, frame) in drawing._turned.items():
+        if of not in found:
+            raise InputError(f"{name}: there is no '{of}' to show{suggestion(of, found)}")
+        found[name] = _turned(name, found[of], frame, place)
     return found
+
+
+def _turned(name: str, quantity: Quantity, frame: Marker | None, place: Mapping[str, int]) -> Quantity:
+    """A vector in the axes of a frame of a body."""
+    if frame is None:
+        return quantity
+    d = frame.part.dimension
+    if quantity.shape != (d,):
+        raise InputError(
+            f"{name}: only a vector of {d} numbers can be seen from a frame, which {quantity.words} is not"
+        )
+
+    def seen(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        own = m.symbols(q[[place[str(c)] for c in frame.part.coordinates]])
+        axes = [m.expression(m.array(frame.part.placement.vector(own, frame.axes[:, i]))) for i in range(d)]
+        vector = quantity.expression(q, v, lam, t, k)
+        return ca.vertcat(*(ca.dot(axis, vector) for axis in axes))
+
+    words = f"{quantity.words}, in the axes of {frame.part.name}.{frame.name}"
+    return dataclasses.replace(quantity, words=words, expression=seen, acts=None)
 
 
 def _integral(name: str, place: int, unit: str) -> Quantity:
@@ -195,6 +224,29 @@ def _of_connection(system: System, one: Connection, number: int, i: list[int]) -
     words = f"torque of {name} on {one.second.name} about {about}, in space"
     found["torque"] = Quantity(words, "N m", torque, force=True, shape=turning)
     return found
+
+
+def _of_hold(system: System, hold: Hold, number: int, place: Mapping[str, int]) -> dict[str, Quantity]:
+    """Of a constraint by penalty: how far it gives way, and what it does to the second part."""
+    model, where, joint = system.models[number], list(system.parameter_indices[number]), hold.joint
+    i, d = [place[str(c)] for c in joint.coordinates], joint.a.dimension
+    invariants = model.through["potential"].of
+    acting = -ca.gradient(model.V, model.q) - ca.gradient(model.R, model.v)
+    first = len(joint.first.coordinates)
+    # on the ground, what acts on the first part with the other sign
+    on = acting[first : first + d] if joint.second.element is not None else -acting[:d]
+    both = ca.Function("hold", [model.q, model.v, model.k], [ca.densify(invariants), ca.densify(on)])
+
+    def gaps(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        return both(q[i], v[i], k[where])[0]
+
+    def force(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        return both(q[i], v[i], k[where])[1]
+
+    return {
+        "violation": Quantity(f"violation of {hold.name}", "m", gaps, shape=(int(invariants.numel()),)),
+        "force": Quantity(f"force of {hold.name} on {joint.second.name}, in space", "N", force, shape=(d,)),
+    }
 
 
 def _reaction(model: ElementModel, joint: Connection) -> ca.Function:

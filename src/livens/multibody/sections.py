@@ -10,6 +10,9 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.numbers import array, number, positive
 
+#: No section is wider than this.
+_LONGEST = 1e60
+
 
 @dataclass(frozen=True, eq=False)
 class Section:
@@ -96,7 +99,7 @@ class Section:
 
         The shear factor is Cowper's for a full circle, 6 (1 + nu)/(7 + 6 nu), and 0.5 for a tube, if none is given.
         """
-        r, hole = positive("radius", radius), number("inner", inner)
+        r, hole = _length("radius", radius), number("inner", inner)
         if not 0 <= hole < r:
             raise InputError(f"inner must be at least 0 and below the radius {r:g}, got {hole:g}")
         A, I = np.pi * (r**2 - hole**2), np.pi / 4 * (r**4 - hole**4)  # noqa: E741
@@ -108,7 +111,7 @@ class Section:
         cls, width: float, height: float, *, E: float, density: float, nu: float = 0.3, shear_factor: float = 5 / 6
     ) -> Section:
         """A full rectangle: `width` along its first axis (the second of the beam), `height` along the other."""
-        b, h = positive("width", width), positive("height", height)
+        b, h = _length("width", width), _length("height", height)
         torsion = _rectangle_torsion(b, h)
         bending = b * h**3 / 12, h * b**3 / 12
         return cls._of(E, nu, density, b * h, torsion, bending, shear_factor, float(np.sqrt(b * h / np.pi)))
@@ -140,6 +143,14 @@ def _for_both_axes(name: str, given: Any) -> np.ndarray:
     if values.shape not in ((), (1,), (2,)):
         raise InputError(f"{name} must be one number, or two for the two axes of the section, got {given!r}")
     return np.broadcast_to(values, (2,))
+
+
+def _length(name: str, value: float) -> float:
+    """A length whose powers are numbers."""
+    length = positive(name, value)
+    if length > _LONGEST:
+        raise InputError(f"{name} must be at most {_LONGEST:g}, got {length:g}")
+    return length
 
 
 def _rectangle_torsion(width: float, height: float) -> float:

@@ -6,14 +6,18 @@ import dataclasses
 
 import numpy as np
 
+from livens.errors import InputError
 from livens.expressions.numbers import one_of, positive
 from livens.models.problem import Problem
 from livens.problems import problem
 from livens.problems.bearing.data import Bearing
 from livens.problems.bearing.model import bearing_system, start
+from livens.problems.bearing.roller_model import roller_start, roller_system
+from livens.problems.bearing.roller_start import roller_seat
+from livens.problems.bearing.rollers import RollerBearing
 from livens.problems.bearing.start import axial_seat, radial_seat
 
-CASES = ("axial", "axial-step", "radial", "radial-step", "elastic")
+CASES = ("axial", "axial-step", "radial", "radial-step", "elastic", "rollers")
 #: Before a step of the load, it is this part of what it is after.
 _BEFORE = 0.1
 
@@ -33,14 +37,20 @@ def ball_bearing(
     damping: float = 0.0,
     clearance: float = 15e-6,
     modes: int = 0,
+    inner_modes: int = 0,
+    cage_modes: int = 0,
     oval: float = 0.0,
+    slices: int = 8,
     scale: float = 1.0,
     penalty: float = 1e6,
 ) -> Problem:
-    """`case` is "axial", "axial-step" (the load grows tenfold at the start), "radial", "radial-step" or "elastic".
+    """`case` is "axial", "axial-step" (the load grows tenfold at the start), "radial", "radial-step", "elastic" or
+    "rollers".
 
     `load` in N acts on the inner ring, which a drive turns at `rpm`; "elastic" is the radial case with an outer ring
-    that bends in `modes` modal coordinates (16 if none are said). `damping` of contacts in s/m is 0.25 where the
+    that bends in `modes` modal coordinates (16 if none of any part are said); the inner ring and the cage bend in
+    `inner_modes` and `cage_modes`. "rollers" is a spherical roller bearing with two rows of as many rollers as there
+    would be `balls`, each in so many `slices`, under a radial load. `damping` of contacts in s/m is 0.25 where the
     bearing starts in equilibrium, and 0.02 where the load steps, unless it is given. `scale` times all lengths (1.7 for
     balls of 0.01 kg). An inner race that is `oval` goes in and out by so many metres, twice around it. `penalty` in Hz
     is how stiff the housing and the drive are.
@@ -48,6 +58,16 @@ def ball_bearing(
     one_of("case", case, CASES)
     step = case.endswith("-step")
     positive("option 'load'", load)
+    if case == "rollers":
+        given = dict(friction=friction, damping=damping or 0.25, clearance=clearance, slices=slices)
+        stiff = positive("option 'penalty'", penalty)
+        if modes or inner_modes or cage_modes or oval or scale != 1:
+            raise InputError("rollers run in one size, between rings that are rigid and round")
+        r = RollerBearing(balls, speed=rpm * np.pi / 30, radial=-load, penalty_frequency=stiff, **given)  # type: ignore[arg-type]
+        q0, v0 = roller_start(r, roller_seat(r))
+        return Problem("ball-bearing", roller_system(r), q0, v0, "semi-explicit:0.5,0.8", 1e-6, 6e-4)
+    if case == "elastic" and not (modes or inner_modes or cage_modes):
+        modes = 16
     b = Bearing(
         balls=balls,
         speed=rpm * np.pi / 30,
@@ -57,7 +77,9 @@ def ball_bearing(
         penalty_frequency=positive("option 'penalty'", penalty),
         axial=load if case.startswith("axial") else 0.0,
         radial=0.0 if case.startswith("axial") else -load,
-        modes=(modes or 16) if case == "elastic" else modes,
+        modes=modes,
+        inner_modes=inner_modes,
+        cage_modes=cage_modes,
         oval=oval,
     )
     b = _scaled(b, positive("option 'scale'", scale))
@@ -71,7 +93,16 @@ def _scaled(b: Bearing, scale: float) -> Bearing:
     """Another size of the same shape: masses grow with its cube; the clearance is what was asked for."""
     if scale == 1:
         return b
-    lengths = ("diameter", "pitch", "cage_width", "bore", "ring_radius", "ring_width", "ring_thickness")
+    lengths = (
+        "diameter",
+        "pitch",
+        "cage_width",
+        "bore",
+        "ring_radius",
+        "inner_ring_radius",
+        "ring_width",
+        "ring_thickness",
+    )
     masses = ("inner_mass", "outer_mass", "cage_mass")
     changed = {name: getattr(b, name) * scale for name in lengths}
     return dataclasses.replace(b, **changed, **{name: getattr(b, name) * scale**3 for name in masses})

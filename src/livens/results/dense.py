@@ -20,7 +20,7 @@ from livens.engine.compiled import CompiledStep, compiled_step
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.reference import ReferenceSolver
 from livens.engine.series.stepper import Between
-from livens.errors import InputError, IntegrationError
+from livens.errors import InputError, IntegrationError, suggestion
 from livens.expressions.variables import VARIABLES
 from livens.schemes.base import Scheme
 from livens.schemes.radau import Radau
@@ -67,6 +67,21 @@ def at(result: Result, t: Any) -> Moment:
         found |= through_rows(result, missing, flat, scheme.order)
     shape = times.shape
     return Moment(t=times, **{name: found[name].reshape(*shape, found[name].shape[-1]) for name in names})
+
+
+def step_values(result: Result, names: str | Sequence[str] | None, steps: Any) -> Moment:
+    """What steps of a run were solved for and what follows at their stages, a row each; see `Result.step_values`."""
+    scheme = result._scheme or schemes.get(result.facts.scheme)
+    if scheme.fictive or result.facts.every != 1 or isinstance(scheme, Radau):
+        raise InputError(
+            "steps are taken again for their stages: the run must have kept all of them (every=1), in a scheme of one "
+            "number of stages and without fictive time"
+        )
+    count = len(result.t) - 1
+    chosen = np.arange(count) if steps is None else np.atleast_1d(np.asarray(steps))
+    if chosen.dtype.kind not in "iu" or (chosen.size and not (chosen.min() >= 0 and chosen.max() < count)):
+        raise InputError(f"steps are numbered from 0 to {count - 1}, got {steps!r}")
+    return Again(result, compiled_step(result.system, scheme, tuple(result.facts.dropped))).values(chosen, names)
 
 
 def inside_function(equations: FlatEquations) -> tuple[ca.Function, list[str]]:
@@ -148,6 +163,32 @@ class Again:
                 part = found.setdefault(name, np.empty((len(times), self._layout.sizes[name])))
                 part[piece] = np.array(value).T
         return found
+
+    def values(self, steps: np.ndarray, names: str | Sequence[str] | None) -> Moment:
+        """Stages, multipliers and other unknowns of these steps by name."""
+        if self._compiled.series or not self._equations.values:
+            raise InputError(
+                f"scheme '{self._compiled.scheme.name}' has nothing within its steps that could be asked for"
+            )
+        if not set(self._needed) <= set(self._result.stored):
+            missing = next(name for name in self._needed if name not in self._result.stored)
+            raise InputError(f"steps are taken again for their stages, and the run did not store '{missing}'")
+        e, rows, known = self._equations, self._result.t, self._equations.values
+        asked = list(known) if names is None else [names] if isinstance(names, str) else list(names)
+        for name in asked:
+            if name not in known:
+                raise InputError(f"a step has no '{name}'{suggestion(str(name), known)}")
+        moving = steps[np.diff(rows)[steps] > 0]  # where an event acted, there are two rows and no step
+        Z, ends = (self._layout_rows(moving + i) for i in (0, 1))
+        t, h = rows[moving].astype(float), (rows[moving + 1] - rows[moving]).astype(float)
+        function = ca.Function("values", e.arguments, [ca.densify(known[name]) for name in asked])
+        found = {name: np.empty((len(moving), known[name].numel())) for name in asked}
+        for piece, k in self._pieces(moving):
+            x = self._unknowns(Z[piece], ends[piece], t[piece], h[piece], k)
+            c = np.vstack([h[piece], t[piece], np.repeat(k[:, None], len(piece), axis=1)])
+            for name, value in zip(asked, function.call([ca.DM(x.T), ca.DM(Z[piece].T), ca.DM(c)]), strict=True):
+                found[name][piece] = np.array(value).T
+        return Moment(t=t, h=h, **found)
 
     def _layout_rows(self, rows: np.ndarray) -> np.ndarray:
         """States as the engine lays them out, with what is stored of them."""

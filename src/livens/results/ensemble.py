@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import operator
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-import h5py
 import numpy as np
 
 from livens.errors import InputError
+from livens.expressions.numbers import path_of
 from livens.models import html
+from livens.results import ensemble_store
 from livens.results.record import Summary
 
-FORMAT = "livens-ensemble-1"
-_SUMMARY = ("max_energy_drift", "max_energy_increment", "max_constraint", "max_velocity_constraint")
-_REDUCED = ("mean", "lowest", "highest", "counts", "edges")
+if TYPE_CHECKING:
+    import xarray
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,7 @@ class Ensemble:
     """What `livens.ensemble` made. ``many.q[member, time, coordinate]`` are the states that were kept.
 
     A member that failed has the `status` "failed", its `reasons` entry says why, and its states are NaN from there on.
+    One whose energy has exploded keeps its states, for what they are worth.
     """
 
     t: np.ndarray
@@ -99,6 +98,8 @@ class Ensemble:
 
     def last(self, name: str) -> np.ndarray:
         """The state at the end of every member."""
+        if not isinstance(name, str) or name not in self.arrays:
+            raise InputError(f"the ensemble has no {name!r}, only {', '.join(self.arrays)}")
         return self.arrays[name][:, -1]
 
     def __repr__(self) -> str:
@@ -121,94 +122,38 @@ class Ensemble:
             }
         )
 
+    def to_xarray(self) -> xarray.Dataset:
+        """The ensemble as an xarray Dataset with the dimension ``member``.
+
+        Beside the states it has the parameters (``parameters.g``), what was reduced (``reduced.height.mean``) and what
+        was conserved (``summary.max_energy_drift``), each with one entry for every member.
+
+        >>> import livens as lv
+        >>> many = lv.ensemble(lv.problems.load("simple-pendulum"), parameters={"g": [9.0, 10.0]}, t_end=0.1, every=20)
+        >>> dict(many.to_xarray()["q"].sizes)
+        {'member': 2, 't': 6, 'coordinate': 2}
+        """
+        return ensemble_store.to_xarray(self)
+
     # -- on disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write everything to one file, which is there complete or not at all."""
-        path = Path(path)
-        if path.exists() and not force:
-            raise InputError(f"the file '{path}' exists already: choose another name, or replace it with force=True")
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with h5py.File(part, "w") as file:
-                self._write(file)
-            part.replace(path)
-        except OSError as error:
-            raise InputError(f"cannot write the ensemble '{path}': {error}") from None
-        finally:
-            part.unlink(missing_ok=True)
-        return path
+        """Write everything to one file, which is there complete or not at all.
 
-    def _write(self, file: h5py.File) -> None:
-        file.attrs["format"] = FORMAT
-        told = {"facts": self.facts, "reasons": self.reasons, "left": self.left}
-        self._write_summary(file)
-        file.create_dataset("record", data=np.frombuffer(json.dumps(told).encode(), dtype=np.uint8))
-        for name in ("t", "steps", "newton_iterations"):
-            file[name] = getattr(self, name)
-        for name, values in self.arrays.items():
-            file[f"states/{name}"] = values
-        for name, values in self.parameters.items():
-            file[f"parameters/{name}"] = values
-        for name, reduced in self.reduced.items():
-            for kind in _REDUCED:
-                if getattr(reduced, kind) is not None:
-                    file[f"reduced/{name}/{kind}"] = getattr(reduced, kind)
+        That is an HDF5 file, or a Zarr store if the name ends in ``.zarr``.
+        """
+        where = path_of("the path of an ensemble", path)
+        if where.suffix == ".zarr":
+            return ensemble_store.save(self, where, force=force)
+        from livens.results import ensemble_file  # HDF5 takes long to import, and most ensembles are never written
 
-    def _write_summary(self, file: h5py.File) -> None:
-        """One column for each number; -1 where a momentum is not conserved by a member."""
-        summaries = list(self.summary)
-        file.create_group("summary").attrs["energy"] = summaries[0].energy if summaries else ""
-        for name in _SUMMARY:
-            file[f"summary/{name}"] = np.array([getattr(one, name) for one in summaries])
-        momenta = dict.fromkeys(name for one in summaries for name in one.momentum_drift)
-        for i, name in enumerate(momenta):
-            column = file.create_dataset(
-                f"summary/momentum_drift/{i}", data=np.array([one.momentum_drift.get(name, -1.0) for one in summaries])
-            )
-            column.attrs["name"] = name
+        return ensemble_file.save(self, where, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
-        """Read an ensemble from its file."""
-        try:
-            with h5py.File(path, "r") as file:
-                if file.attrs.get("format") != FORMAT:
-                    raise InputError(f"'{path}' is not the file of an ensemble")
-                return cls._read(file)
-        except (OSError, KeyError, ValueError) as error:
-            raise InputError(f"cannot read the ensemble '{path}': {error}") from None
+        """Read an ensemble from its file, or from its Zarr store."""
+        where = path_of("the path of an ensemble", path)
+        if where.suffix == ".zarr":
+            return ensemble_store.load(where)
+        from livens.results import ensemble_file
 
-    @classmethod
-    def _read(cls, file: h5py.File) -> Ensemble:
-        told = json.loads(file["record"][()].tobytes())
-        return cls(
-            t=file["t"][()],
-            arrays={name: data[()] for name, data in file.get("states", {}).items()},
-            parameters={name: data[()] for name, data in file.get("parameters", {}).items()},
-            reasons={int(member): reason for member, reason in told["reasons"].items()},
-            summary=_read_summary(file, told),
-            steps=file["steps"][()],
-            newton_iterations=file["newton_iterations"][()],
-            facts=told["facts"],
-            reduced={
-                name: Reduced(**{kind: group[kind][()] for kind in _REDUCED if kind in group})
-                for name, group in file.get("reduced", {}).items()
-            },
-            left=told["left"],
-        )
-
-
-def _read_summary(file: h5py.File, told: Mapping[str, Any]) -> Sequence[Summary]:
-    if "summary" in told:  # a file of an earlier version
-        return [Summary(**one) for one in told["summary"]]
-    group = file["summary"]
-    energy, columns = str(group.attrs["energy"]), {name: group[name][()] for name in _SUMMARY}
-    momenta = {str(column.attrs["name"]): column[()] for column in group.get("momentum_drift", {}).values()}
-
-    def one(member: int) -> Summary:
-        drifts = {name: float(column[member]) for name, column in momenta.items() if column[member] != -1.0}
-        return Summary(
-            energy, **{name: float(column[member]) for name, column in columns.items()}, momentum_drift=drifts
-        )
-
-    return Summaries(len(file["steps"]), one)
+        return ensemble_file.load(where)

@@ -21,7 +21,7 @@ from livens.models.scene import Scene
 from livens.results import checksums, inspection
 from livens.results import journal as atomic
 from livens.results.checkpoint import from_arrays
-from livens.results.hdf5_writer import FORMAT, FORMATS, RunFile, checksum, locked, reason
+from livens.results.hdf5_writer import FORMATS, RunFile, checksum, locked, reason
 from livens.results.record import Facts, Record, Statistics, Summary
 from livens.results.result import MissingVariableError, Result
 
@@ -98,7 +98,7 @@ class _Stored(Mapping[str, np.ndarray]):
             return
         with _opened(self._path, list(names)) as file:
             for a in range(0, self._rows, rows):
-                with _sound(self._path):
+                with sound(self._path):
                     block = {name: self._part(file, name, a, a + rows) for name in names}
                 yield block
 
@@ -156,7 +156,7 @@ def _patiently(path: Path, read: Callable[[h5py.File], T], names: Sequence[str] 
     """
     for left in reversed(range(_TRIES)):
         try:
-            with _opened(path, names) as file, _sound(path):
+            with _opened(path, names) as file, sound(path):
                 return read(file)
         except InputError:
             if not left or not _in_use(path):
@@ -178,11 +178,20 @@ def _in_use(path: Path) -> bool:
 
 @contextmanager
 def _opened(path: Path, names: Sequence[str] | None = None) -> Iterator[h5py.File]:
+    with readable(path, FORMATS, "a result file of livens") as (file, size):
+        with sound(path):
+            inspection.inspect(file, size, _places(file, names))
+        yield file
+
+
+@contextmanager
+def readable(path: Path, formats: Sequence[str], what: str) -> Iterator[tuple[h5py.File, int]]:
+    """A file that says it has one of these formats, and its size; nothing else in it has been looked at."""
     try:
         if not path.exists():
             raise InputError(f"there is no file '{path}'")
         if not inspection.regular(path):
-            raise InputError(f"'{path}' is not a result file of livens: it is a folder, a device or a pipe")
+            raise InputError(f"'{path}' is not {what}: it is a folder, a device or a pipe")
     except (OSError, ValueError) as error:  # a name that is too long, or has a zero in it
         if isinstance(error, InputError):
             raise
@@ -200,16 +209,14 @@ def _opened(path: Path, names: Sequence[str] | None = None) -> Iterator[h5py.Fil
         except PermissionError as error:
             raise InputError(f"cannot read '{path}': {reason(error)}") from None
         except OSError:
-            raise InputError(f"'{path}' is not a result file of livens (it is not HDF5, or it is damaged)") from None
+            raise InputError(f"'{path}' is not {what} (it is not HDF5, or it is damaged)") from None
         stack.enter_context(file)
-        with _sound(path):
+        with sound(path):
             version = inspection.format_of(file)
-        if version not in FORMATS:
-            why = f"its format is {version!r}, not {FORMAT!r}" if version else "it does not say so in itself"
-            raise InputError(f"'{path}' is not a result file of livens: {why}")
-        with _sound(path):
-            inspection.inspect(file, os.fstat(descriptor).st_size, _places(file, names))
-        yield file
+        if version not in formats:
+            why = f"its format is {version!r}, not {formats[-1]!r}" if version else "it does not say so in itself"
+            raise InputError(f"'{path}' is not {what}: {why}")
+        yield file, os.fstat(descriptor).st_size
 
 
 def _places(file: h5py.File, names: Sequence[str] | None) -> Sequence[str] | None:
@@ -237,7 +244,7 @@ def _repaired(path: Path) -> bool:
 
 
 @contextmanager
-def _sound(path: Path) -> Iterator[None]:
+def sound(path: Path) -> Iterator[None]:
     """What a damaged file makes the library say, in our words."""
     try:
         yield

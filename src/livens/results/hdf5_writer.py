@@ -353,11 +353,11 @@ def claim(path: Path, force: bool) -> None:
 
 
 def written_by_livens(descriptor: int) -> bool:
-    """Whether an open file is that of a run, of any version."""
+    """Whether an open file is that of a run or of an ensemble, of any version."""
     journal = atomic.pending(descriptor)
     try:
         with h5py.File(atomic.AtomicFile(descriptor, journal[0] if journal else ()), "r") as file:
-            return (inspection.format_of(file) or "").startswith("livens-run-")
+            return (inspection.format_of(file) or "").startswith(("livens-run-", "livens-ensemble-"))
     except (OSError, RuntimeError, KeyError, TypeError, ValueError):
         return False
 

@@ -25,6 +25,8 @@ _FILTERS = {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}
 _SMALLER = 1100
 #: A chunk holds no more than this many bytes, or one row.
 _CHUNK = 1 << 18
+#: Groups lie in each other at most so deep.
+_DEEPEST = 3
 #: Variables that need not be written where they have their usual value: they may be larger than what is stored.
 MOSTLY_USUAL = ("step_size", "supplied_energy", "dissipated_energy")
 
@@ -47,6 +49,28 @@ def inspect(file: h5py.File, size: int, names: Iterable[str] | None = None) -> N
                 _inspect_data(h5py.h5o.open(found, inner), f"{name}/{inner.decode(errors='replace')}", size, "numbers")
         else:
             _inspect_data(found, name, size, "names" if name in LABELS else "numbers")
+
+
+def inspect_everything(file: h5py.File, size: int) -> None:
+    """Refuse what does not belong into a file of `size` bytes that has groups of arrays of numbers and nothing else."""
+    if _inspect_group(file.id, "", size) > size:
+        raise ValueError("it claims to be larger than the file")
+
+
+def _inspect_group(group: h5py.h5g.GroupID, place: str, size: int) -> int:
+    """How many bytes the arrays of a group, and of those in it, take in the file."""
+    if place.count("/") > _DEEPEST:
+        raise ValueError(f"'{place}' lies in too many groups")
+    total = 0
+    for name in group:
+        _no_way_out(group, name)
+        found, where = h5py.h5o.open(group, name), f"{place}/{name.decode(errors='replace')}"
+        if isinstance(found, h5py.h5g.GroupID):
+            total += _inspect_group(found, where, size)
+        else:
+            _inspect_data(found, where, size, "numbers")
+            total += found.get_storage_size()
+    return total
 
 
 def format_of(file: h5py.File) -> str | None:

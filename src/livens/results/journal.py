@@ -34,6 +34,8 @@ _FOOT = struct.Struct("<8sQQQI")  # mark, size of the file without journal, leng
 _MARK = b"LVjrnl1\n"
 #: After this many bytes the system is told to begin writing them to disk: a commit then has less to wait for.
 _AHEAD = 1 << 24
+#: No file is longer than this, in bytes.
+_FARTHEST = 1 << 62
 
 
 class AtomicFile:
@@ -64,6 +66,8 @@ class AtomicFile:
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
         first, last = self._position, self._position + len(view)
+        if last > _FARTHEST:  # a damaged address
+            raise OSError("it points beyond the end of any file")
         done = 0
         while done < len(view) and (count := os.preadv(self._fd, [view[done:]], first + done)):
             done += count

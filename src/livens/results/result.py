@@ -143,6 +143,8 @@ class Result:
 
     def last(self, name: str) -> np.ndarray:
         """The last row of a variable; of a file, nothing else is read."""
+        if name not in self.stored:
+            raise MissingVariableError(str(name), self.stored)
         read = getattr(self._arrays, "last", None)
         return np.asarray(getattr(self, name)[-1] if read is None else read(name))
 
@@ -171,6 +173,24 @@ class Result:
         from livens.results.dense import at
 
         return at(self, t)
+
+    def step_values(self, names: str | Sequence[str] | None = None, steps: Any = None) -> Moment:
+        """What steps were solved for, by name, with one row for each step: stages and multipliers of every kind.
+
+        Runs store what belongs to the ends of steps. Here steps are taken again for what is within them: positions and
+        velocities ``Q1 V1 Q2 ..`` of stages, their multipliers ``L1 ..``, the multipliers ``gam`` of the GGL schemes,
+        states ``X1 ..`` and slopes of models of first order. `names` and `steps` (numbers from 0) choose among them;
+        ``t`` and ``h`` say when each step begins and how long it is.
+
+        >>> import livens as lv
+        >>> run = lv.simulate(lv.problems.load("simple-pendulum"), scheme="ggl-em", h=0.01, t_end=0.1)
+        >>> inner = run.step_values("gam")
+        >>> inner.gam.shape, bool(abs(inner.gam).max() < 1e-2)
+        ((10, 1), True)
+        """
+        from livens.results.dense import step_values
+
+        return step_values(self, names, steps)
 
     @property
     def events(self) -> list[Occurrence]:

@@ -47,7 +47,7 @@ def too_long_for_expensive_forces(plan: Plan) -> str:
     In the state in which a run has broken down nothing means anything.
     """
     ahead = getattr(plan.scheme, "ahead", None)
-    if ahead is None or plan.scheme.fictive:
+    if ahead is None or plan.scheme.fictive or getattr(plan.model, "box", None) is not None:
         return ""
     state = plan.model.start(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
     limit = longest_stable(*slopes(plan.model, state["q"], state["v"], state.t, plan.k), ahead)

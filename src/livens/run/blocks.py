@@ -1,16 +1,7 @@
-"""Members in blocks: one after the other here, or on the workers of a cluster; kept on disk as they are done.
-
-What is done of an ensemble with a file stands in a folder beside it, one part for each block, until all are there: a
-process that is killed loses the blocks it was at, and the same call goes on with the others.
-"""
+"""Members in blocks: one after the other here, or on the workers of a cluster."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import shutil
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +11,8 @@ import numpy as np
 
 from livens.engine.batch import ARRAYS, Batch, Bins, Outcome, Schedule
 from livens.engine.shipped import Shipped, run_block
-from livens.errors import InputError, WriteError
+from livens.errors import InputError
+from livens.run.parts import parts_of
 
 #: A block takes about this many steps of members: some seconds.
 _STEPS = 100_000_000
@@ -28,6 +20,15 @@ _STEPS = 100_000_000
 _MOST = 65_536
 #: A block that fails on a worker is tried again so often; that of a worker that is lost is tried again anyway.
 _RETRIES = 2
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the kept columns of the states are called, and which members they are of, in the order these are taken."""
+
+    variables: dict[str, slice]
+    members: np.ndarray
+    count: int  # with those that never begin
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Work:
     schedule: Schedule
     bins: tuple[Bins, ...]
     threads: int
+    rows: Rows
 
     @property
     def blocks(self) -> list[slice]:
@@ -60,7 +62,7 @@ def carried_out(work: Work, out: Path | None, client: Any, force: bool, told: To
     """The outcome of all members; `told` is called with how many are done."""
     if out is None and client is None:
         return work.batch.run(work.z, work.k, work.schedule, work.threads, work.bins, told)
-    parts = Parts(out, work, force) if out is not None else None
+    parts = parts_of(out, work, force) if out is not None else None
     blocks = work.blocks
     found: dict[int, Outcome] = {}
     done = 0
@@ -138,89 +140,3 @@ def joined(outcomes: Sequence[Outcome], starts: Sequence[int]) -> Outcome:
         for member, reason in one.reasons.items()
     }
     return Outcome(**arrays, reasons=reasons, left=sum(one.left for one in outcomes))
-
-
-def exists(out: Path) -> bool:
-    """Whether a file is there, if it can be at all."""
-    try:
-        return out.exists()
-    except OSError as error:
-        raise InputError(f"cannot write the ensemble '{out}': {error.strerror}") from None
-
-
-def parts_folder(out: Path) -> Path:
-    """Where the blocks of an ensemble are kept until all are done."""
-    return out.with_name(f"{out.name}.parts")
-
-
-class Parts:
-    """The blocks of an ensemble that are done, in a folder beside the file it is going to be."""
-
-    def __init__(self, out: Path, work: Work, force: bool) -> None:
-        self.folder = parts_folder(out)
-        content = self._content(work)
-        about = self.folder / "about.json"
-        try:
-            if self.folder.exists() and force and self._told(about) != content:
-                shutil.rmtree(self.folder)
-            self.folder.mkdir(exist_ok=True)
-            known = self._told(about)
-            if known is None:
-                _written(about, json.dumps({"content": content}).encode())
-            elif known != content:
-                raise InputError(
-                    f"'{self.folder}' has the beginning of another ensemble: choose another name, or pass force=True"
-                )
-        except OSError as error:
-            raise InputError(f"cannot write the ensemble '{out}': {error.strerror or error}") from None
-
-    @staticmethod
-    def _told(about: Path) -> str | None:
-        try:
-            return str(json.loads(about.read_text())["content"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-
-    @staticmethod
-    def _content(work: Work) -> str:
-        """Everything that the outcome depends on."""
-        digest = hashlib.sha256(work.shipped().content.encode())
-        s = work.schedule
-        digest.update(repr((s.h, s.t0, s.steps, s.rest, s.every, s.columns.tolist(), work.bins)).encode())
-        for array in (work.z, work.k):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
-
-    def _path(self, number: int) -> Path:
-        return self.folder / f"{number:06d}.npz"
-
-    def load(self, number: int) -> Outcome | None:
-        """A block, if it is there; one that was damaged is computed again."""
-        try:
-            with np.load(self._path(number), allow_pickle=False) as file:
-                told = json.loads(file["told"].tobytes())
-                reasons = {int(member): str(reason) for member, reason in told["reasons"].items()}
-                return Outcome(**{name: file[name] for name in ARRAYS}, reasons=reasons, left=int(told["left"]))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            return None
-
-    def save(self, number: int, outcome: Outcome) -> None:
-        told = json.dumps({"reasons": outcome.reasons, "left": outcome.left}).encode()
-        arrays = {name: getattr(outcome, name) for name in ARRAYS}
-        path = self._path(number)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with part.open("wb") as file:
-                np.savez(file, told=np.frombuffer(told, dtype=np.uint8), **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        except OSError as error:
-            part.unlink(missing_ok=True)
-            raise WriteError(f"cannot write '{path}': {error.strerror or error}") from None
-
-
-def _written(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(content)
-    part.replace(path)

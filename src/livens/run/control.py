@@ -18,8 +18,8 @@ from livens.schemes.step import Estimated
 
 #: Without `smallest`, no step is shorter than this part of the time span (nor than the last digits of the time).
 _SMALLEST = 1e-24
-#: How steps grow with an estimate of their errors, and without one: the factor, and after how many good steps.
-_WITH_ESTIMATE, _WITHOUT = (8.0, 1), (2.0, 3)
+#: How steps grow without an estimate of their errors: the factor, and after how many good steps; and with one.
+_WITHOUT, _PATIENCE_WITH_ESTIMATE = (2.0, 3), 1
 
 #: What follows from the others if it is not given.
 _OPTIONAL = ("smallest", "increase", "patience")
@@ -41,8 +41,8 @@ class StepControl:
     7.1). In both cases a step whose equations cannot be solved is repeated with a size `decrease` times as large, and
     one whose estimated error is too large with a size that the estimate suggests, down to `smallest`, or else to the
     last digits of the time. After `patience` steps without failure (1 with a tolerance, else 3) steps grow by up to
-    `increase` (8 with a tolerance, else 2), up to `largest`. A run ends after `most_steps`, with what it has; 0 means
-    as many as it takes.
+    `increase` (8 with a tolerance, 1.2 in schemes whose estimate looks back at steps before, else 2), up to `largest`.
+    A run ends after `most_steps`, with what it has; 0 means as many as it takes.
 
     >>> import livens as lv
     >>> control = lv.StepControl(largest=0.1, tolerance=1e-8)
@@ -145,7 +145,7 @@ class StepControl:
     def of(self, estimated: Estimated | None, h: float, span: float) -> Control:
         """As the engine takes it, for a run over this time span whose first step is h."""
         largest = h if math.isinf(self.largest) and not self.estimates else self.largest
-        increase, patience = _WITHOUT if estimated is None else _WITH_ESTIMATE
+        increase, patience = _WITHOUT if estimated is None else (estimated.growth, _PATIENCE_WITH_ESTIMATE)
         absolute = relative = powers = np.zeros(0)
         if estimated is not None:
             absolute, relative = self.tolerances(estimated.names)

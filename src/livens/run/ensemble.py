@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
 from livens.expressions.numbers import path_of, whole_number
 from livens.models.model import Model
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
-from livens.run.blocks import exists, parts_folder
 from livens.run.members import Members, member_of, parameter_rows, read_rows
+from livens.run.parts import claim
 from livens.run.plan import Plan
 from livens.run.together import Reductions, together
 from livens.schemes.base import Scheme
@@ -58,8 +56,9 @@ def ensemble(
         state are found as the members run, see `Ensemble.reduced`.
     :param histograms: for names of `reduce`, ``(low, high, bins)``: how often the number falls into each bin is counted
         over every state.
-    :param out: a file for the ensemble. What is done is kept in a folder beside it until all members are: if the
-        process is killed, the same call goes on from there. `force` replaces an existing file.
+    :param out: a file for the ensemble, HDF5 or, if its name ends in ``.zarr``, a Zarr store. What is done is kept in a
+        folder beside it until all members are: if the process is killed, the same call goes on from there. `force`
+        replaces an existing file.
     :param client: a client of dask.distributed (``pip install 'livens[cluster]'``): members are run in blocks on its
         workers, and blocks of workers that are lost on others.
     :param progress: show a progress bar if it takes longer than two seconds; by default on a terminal.
@@ -97,9 +96,9 @@ def ensemble(
     plan = dataclasses.replace(plan, parameters={**own, **member_of(values, 0)})
     given_starts = {name: np.asarray(value, dtype=float)[None] for name, value in plan.start.items()}
     target = None if out is None else path_of("out", out)
-    if target is not None and exists(target) and not force:
-        raise InputError(f"the file '{target}' exists already: choose another name, or replace it with force=True")
-    many = together(
+    if target is not None:
+        claim(target, force)
+    return together(
         Members(plan, count, {**given_starts, **starts}, k),
         reduce=reduce,
         histograms=histograms,
@@ -109,7 +108,3 @@ def ensemble(
         client=client,
         progress=progress,
     )
-    if target is not None:
-        many.save(target, force=force)
-        shutil.rmtree(parts_folder(target), ignore_errors=True)
-    return many

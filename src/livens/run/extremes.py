@@ -15,6 +15,7 @@ from livens.engine.element_table import ElementTable
 from livens.engine.short import Columns
 from livens.engine.steps import Carry, Steps
 from livens.engine.table import Table
+from livens.expressions.numbers import all_finite
 from livens.models.model import Model
 from livens.results.record import Summary
 
@@ -70,6 +71,29 @@ def conserved(model: Model, k: np.ndarray) -> tuple[str, ...]:
     return known[key]
 
 
+def growth(start: float, trusted: float, drift: float, magnitude: float) -> str:
+    """In words by how much an energy has grown that began with `start`, if no motion grows like that; else nothing.
+
+    Kinetic energy must have grown as well: a motion of the size of round-off has an energy of round-off.
+    """
+    before = max(abs(start), trusted)
+    if drift <= _EXPLODED * before or magnitude <= _EXPLODED * before or not 0 < before < np.inf:
+        return ""
+    if not np.isfinite(drift + magnitude):
+        return "the energy is no longer a finite number"
+    return f"the energy has grown to {drift / before:.1g} times what it was"
+
+
+def not_finite(energy: str, momenta: Sequence[str], largest: np.ndarray) -> str:
+    """What the first of the largest deviations is called that is not finite; nothing if all are."""
+    names = [energy or "energy"] * 2 + ["kinetic energy", "constraint", "hidden constraint"]
+    names += [name for name in momenta for _ in range(2)]
+    for unsound in (np.isnan(largest), ~np.isfinite(largest)):
+        if unsound.any():
+            return names[int(np.argmax(unsound))].replace("_", " ")
+    return ""
+
+
 class Watched(NamedTuple):
     """What is watched in runs of a compiled step."""
 
@@ -103,18 +127,8 @@ def watched(compiled: CompiledStep, k: np.ndarray) -> Watched:
 
 
 def explosion(of: Watched, start: float, trusted: float, drift: float, magnitude: float) -> str:
-    """In words by how much the energy has grown, if no motion grows like that; else nothing.
-
-    Kinetic energy must have grown as well: a motion of the size of round-off has an energy of round-off.
-    """
-    if not of.accounted:
-        return ""
-    before = max(abs(start), trusted)
-    if drift <= _EXPLODED * before or magnitude <= _EXPLODED * before or not 0 < before < np.inf:
-        return ""
-    if not np.isfinite(drift + magnitude):
-        return "the energy is no longer a finite number"
-    return f"the energy has grown to {drift / before:.1g} times what it was"
+    """The same for runs in which something is watched; nothing if energy may come from anywhere."""
+    return growth(start, trusted, drift, magnitude) if of.accounted else ""
 
 
 class Extremes:
@@ -130,6 +144,7 @@ class Extremes:
         # largest so far: drift, increment, kinetic energy, |g|, |G v|, momentum drift and size of each momentum
         self._largest = np.zeros(5 + 2 * len(self._of.momenta))
         self._trusted = np.zeros(1)  # the largest magnitude of the energy while it was right
+        self._before: tuple[Any, ...] = ()  # all this before the last steps
 
     def begin(self, carry: Carry) -> None:
         self._begun = carry.t, carry.z  # looked at together with the first steps: one call instead of two
@@ -137,6 +152,7 @@ class Extremes:
 
     def look(self, steps: Steps, regular: bool = True) -> None:
         """Take states into account, in the order of time."""
+        self._before = self._first is None, self._begun, *(a.copy() for a in (self._last, self._largest, self._trusted))
         if self._begun is not None:
             self._begun = None
             self.take(steps.times, steps.states)
@@ -176,6 +192,20 @@ class Extremes:
         """In words by how much the energy has grown, if no motion grows like that; else nothing."""
         drift, magnitude = self._largest.item(0), self._largest.item(2)
         return explosion(self._of, self._start_energy, self._trusted.item(0), drift, magnitude)
+
+    def lost(self) -> str:
+        """The name of a watched quantity that is not finite any more; nothing if all are, or if the run exploded."""
+        if all_finite(self._largest) or (self.exploded() and not np.isnan(self._largest).any()):
+            return ""
+        return not_finite(self._of.energy, self._of.momenta, self._largest)
+
+    def back(self, steps: Steps) -> int:
+        """Forget the steps that were looked at last: how many of them lead to states of which all is finite."""
+        anew, self._begun, self._last, self._largest, self._trusted = self._before
+        if anew:
+            self._first = None
+        finite = np.isfinite(self._of.table(steps.times, steps.states, self._k)).all(axis=1)
+        return max(0, (len(finite) if finite.all() else int(np.argmin(finite))) - 1)
 
     def summary(self) -> Summary:
         """What the largest deviations so far say."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from livens.engine.compiled import CompiledStep
 from livens.models.descriptor import DescriptorModel
+from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.model import InitialState
 from livens.run.plan import Plan
 
@@ -40,6 +41,9 @@ def first_step(plan: Plan, compiled: CompiledStep, initial: InitialState) -> flo
 
 def _state_and_rate(plan: Plan, compiled: CompiledStep, initial: InitialState) -> tuple[np.ndarray, np.ndarray]:
     model = compiled.model
+    if isinstance(model, Hamiltonian):
+        force = np.array(model.function(model.momentum_rate)(initial["q"], initial["p"], plan.t0, plan.k)).ravel()
+        return np.hstack([initial["q"], initial["p"]]), np.hstack([initial["v"], force])
     if not isinstance(model, DescriptorModel):
         return initial["q"], initial["v"]
     d = model.descriptor

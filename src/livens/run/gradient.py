@@ -120,6 +120,7 @@ class ValueAndGradient:
         tape, departure, cost = self._task.run(plan)
         value, slope = cost(tape)
         a, g = tape.back(slope.bars)
+        tape.stepper.release()  # nobody looks at its steps any more, and the next run works in its arrays
         return value, Gradient.of(plan.model, departure.back(a, g[2:] + slope.k, g[0] + slope.h))
 
     def many(
@@ -235,6 +236,10 @@ def why_not(plan: Plan, watched: bool = False) -> str:
         return f"scheme '{name}' takes equal steps of a fictive time, for which there are no derivatives"
     if plan.tier == "reference":
         return "derivatives are those of native code: leave out tier"
+    if getattr(plan.model, "controllers", ()):
+        return "sampled controllers are called between steps and may do anything: such a run has no derivatives"
+    if getattr(plan.model, "stops", ()) and not watched:
+        return "a stop with a restitution acts between steps: take `vjp`, `jvp` of a run that hits none"
     if plan.model.guards and not watched:
         return f"the model does not allow everything ({', '.join(plan.model.guards)}): take `vjp`, `jvp` of a run"
     return ""

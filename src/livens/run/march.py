@@ -175,6 +175,9 @@ class FictiveSteps:
                 low, short, beyond = size, gap, beyond / 2
             else:
                 high, beyond, short = size, gap, short / 2 if beyond else short
+        else:
+            why = f"no step of the fictive time ends at t = {until:.9g}"
+            return steps.until(0, Trouble(0.0, 0.0, "time", why, 0.0))
         self._shortened_to = self._fictive + size
         return replace(_ending(steps, until), sizes=np.array([rest]), fictive=np.array([self._shortened_to]))
 

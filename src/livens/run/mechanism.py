@@ -24,7 +24,8 @@ def _simulate(
     """
     usual = "lie-ggl" if velocity_level else "lie-em"
     q, v = mechanism.started
-    mechanism.check_steps(h)
+    if options.get("scaling") is None:  # else h is a step of fictive time, and shrinks where it has to
+        mechanism.check_steps(h)
     return simulate(mechanism.system, q, v, scheme=scheme or usual, h=h, t_end=t_end, **options)
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import lapack
 
+from livens.engine.batch import ordered_members
 from livens.engine.compiled import CompiledStep, compiled_step
-from livens.engine.table import Table
+from livens.engine.pivots import SingularMatrixError, pivot_order
+from livens.engine.starts import Linear, StartCode
 from livens.errors import InputError, LivensError
 from livens.expressions.evaluate import Evaluator
 from livens.models.model import InitialState, Model
@@ -22,10 +23,9 @@ from livens.run.plan import Plan
 
 #: Matrices with at most this many numbers are looked at together.
 _SLAB = 4_000_000
-#: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
-_REGULAR = 1e-8
-#: Matrices of up to this many rows are inverted all at once; larger ones are factorised one by one.
-_SMALL = 12
+#: A matrix whose smallest pivot is greater than this part of the largest one is regular beyond doubt, if no elimination
+#: factor is larger than the other number.
+_REGULAR, _GROWTH = 1e-7, 1e4
 
 
 @dataclass(frozen=True)
@@ -92,30 +92,28 @@ def first_states(members: Members) -> tuple[CompiledStep, np.ndarray, dict[int, 
 
 def _regular(compiled: CompiledStep, system: System, members: Members, z: np.ndarray) -> np.ndarray:
     """Fill in the states of members that start without any trouble, as `livens.models.start` does for one of them."""
-    n, m, layout, plan = system.n, system.m, compiled.layout, members.plan
+    n, layout, plan = system.n, compiled.layout, members.plan
     rows = {}
     for name in ("q0", "v0"):
         values = members.starts[name]
         if values.shape[1:] != (n,):
             return np.zeros(members.count, dtype=bool)  # what is wrong is said where they start one by one
         rows[name] = np.broadcast_to(values, (members.count, n))
-    table: Table = compiled.once("regular starts", lambda: _start_table(system))
+    q, v = rows["q0"], rows["v0"]
+    code = _start_code(compiled, system, q, v, members.k, plan.t0)
+    if code is None:
+        return np.zeros(members.count, dtype=bool)
     good = np.zeros(members.count, dtype=bool)
-    slab = max(1, _SLAB // table.width)
+    slab = max(1, _SLAB // code.width)
     for first in range(0, members.count, slab):
         here = slice(first, min(first + slab, members.count))
-        q, v, k = rows["q0"][here], rows["v0"][here], members.k[here]
-        state = np.hstack([q, v, np.zeros_like(q)])
-        found = table(np.full(len(q), plan.t0), state, k[0], X=np.ascontiguousarray(k))
-        fine = (found[:, 0] <= TOLERANCE) & (found[:, 1] <= TOLERANCE) & np.isfinite(found[:, 3])
-        multipliers = np.zeros((len(q), m))
-        if m:
-            A = found[:, 4 + n : 4 + n + (n + m) ** 2].reshape(-1, n + m, n + m).transpose(0, 2, 1)
-            regular, solutions = _solved(A, found[:, 4 + n + (n + m) ** 2 :], fine)
-            fine &= regular
-            multipliers = solutions[:, n:]
-        parts = {"q": q, "v": v, "p": found[:, 4 : 4 + n], "multipliers": multipliers}
-        block = np.zeros((len(q), layout.size))
+        state = np.hstack([q[here], v[here], np.zeros_like(q[here])])
+        found = code(plan.t0, state, members.k[here], np.zeros(2 + members.k.shape[1]))
+        growth, largest, smallest = found[:, -3:].T
+        fine = (found[:, 0] <= TOLERANCE) & (found[:, 1] <= TOLERANCE) & np.isfinite(found).all(axis=1)
+        fine &= (growth <= _GROWTH) & (largest * _REGULAR < smallest)
+        parts = {"q": q[here], "v": v[here], "p": found[:, 4 : 4 + n], "multipliers": found[:, 4 + 2 * n : -3]}
+        block = np.zeros((len(state), layout.size))
         for name, values in parts.items():
             block[:, layout[name]] = values
         z[here] = np.where(fine[:, None], block, np.nan)
@@ -123,32 +121,40 @@ def _regular(compiled: CompiledStep, system: System, members: Members, z: np.nda
     return good
 
 
-def _solved(A: np.ndarray, b: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of many matrices are regular beyond doubt, and the solutions with those; all at once if they are small."""
-    regular, solutions = np.zeros(len(A), dtype=bool), np.zeros_like(b)
-    if A.shape[1] <= _SMALL:
-        A = np.where(wanted[:, None, None], A, np.eye(A.shape[1]))
-        try:
-            inverse = np.linalg.inv(A)
-        except np.linalg.LinAlgError:
-            return regular, solutions  # a closer look is needed, one by one
-        size = np.abs(A).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
-        return wanted & (size * _REGULAR < 1.0), np.einsum("aij,aj->ai", inverse, b)
-    for i in np.flatnonzero(wanted):
-        factors, pivots, info = lapack.dgetrf(A[i])
-        if not info and lapack.dgecon(factors, np.abs(A[i]).sum(axis=0).max())[0] > _REGULAR:
-            regular[i], solutions[i] = True, lapack.dgetrs(factors, pivots, b[i])[0].ravel()
-    return regular, solutions
+def _start_code(
+    compiled: CompiledStep, system: System, q: np.ndarray, v: np.ndarray, k: np.ndarray, t0: float
+) -> StartCode | None:
+    """What finds a start without any trouble; None if the matrix of accelerations is singular where it is tried.
+
+    Pivots are chosen for the member that comes first in sorted order, so that the order they are given in is no matter.
+    """
+    function, matrix, entries = compiled.once("regular starts", lambda: _start_function(system))
+    first = int(ordered_members(np.hstack([q, v]), k)[0])
+    values = entries(k[first], q[first], v[first], t0)[0].ravel()
+    try:
+        order = pivot_order(matrix.rows, matrix.columns, values, matrix.size)
+    except SingularMatrixError:
+        return None
+    return compiled.once(("regular starts", order), lambda: StartCode(function, matrix, order))
 
 
-def _start_table(system: System) -> Table:
-    """What a start without any trouble needs, of members with parameters of their own."""
-    d = dynamics(system)
+def _start_function(system: System) -> tuple[ca.Function, Linear, Evaluator]:
+    """Checks and momenta, nonzeros and right-hand side of accelerations, of members with parameters of their own."""
+    d, view = dynamics(system), system.view
     checks, momenta, matrix, right = d.regular_start
-    columns = [checks, momenta, *([ca.vec(ca.densify(matrix)), right] if system.m else [])]
+    sparse = ca.sparsify(ca.SX(matrix)) if system.m else ca.SX(0, 0)
+    rows, columns = (np.array(part, dtype=np.int64) for part in sparse.sparsity().get_triplet())
     k = ca.SX.sym("k", system.parameter_count)
-    together = ca.substitute(ca.vertcat(*(ca.densify(part) for part in columns)), d.k, k)
-    return Table(system, together, k)
+    together = [ca.densify(ca.vertcat(checks, momenta)), _column(sparse.nonzeros()), ca.densify(right)]
+    together = together if system.m else [together[0], ca.SX(0, 1), ca.SX(0, 1)]
+    own = [ca.substitute(ca.SX(part), d.k, k) for part in together]
+    inputs = [k, view.state, ca.vertcat(ca.SX.sym("h"), view.t, view.k)]
+    entries = Evaluator([k, d.q, d.v, d.t], [own[1]])
+    return ca.Function("start", inputs, own), Linear(int(sparse.shape[0]), rows, columns), entries
+
+
+def _column(values: list[Any]) -> Any:
+    return ca.vertcat(*values) if values else ca.SX(0, 1)
 
 
 def _remember(compiled: CompiledStep, members: Members, z: np.ndarray, begun: dict[int, InitialState]) -> None:

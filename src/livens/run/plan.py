@@ -107,8 +107,12 @@ class Plan:
             scaling = problem.scaling
         if scaling is not None:
             chosen = chosen.scaled(scaling)
+            schemes.require(chosen, model)
         begin, end = number("t0", 0.0 if t0 is None else t0), number("t_end", t_end)
         control = options.get("control")
+        if isinstance(control, StepControl) and control.estimates:
+            chosen = chosen.controlled()
+            schemes.require(chosen, model)
         automatic = h is None and isinstance(control, StepControl) and control.estimates
         step = _FIRST * abs(end - begin) or 1.0 if automatic else positive("h", h)
         changes = {} if parameters is None else parameters

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,23 @@ class Prepared:
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
         plan = self._plan_of_run(start, parameters, h, t_end, t0, every, project, store, control)
         return execute(plan, events=events, out=out, force=force, progress=progress)
+
+    def value_and_gradient(
+        self, loss: Callable[..., Any], *, every: int | None = None, data: Any = None, keep: str = "all"
+    ) -> Callable[..., Any]:
+        """A function of what a run of this step starts from; it gives a loss and its derivatives by everything.
+
+        As `livens.value_and_gradient`, which takes the step as its first argument.
+
+        >>> import livens as lv
+        >>> step = lv.prepare(lv.problems.load("simple-pendulum"), h=0.01, t_end=0.5)
+        >>> value, by = step.value_and_gradient(lambda q: q[0])(v0=[0.0, 0.1], parameters={"g": 9.81})
+        >>> round(by.parameters["g"], 4)
+        0.0988
+        """
+        from livens.run.gradient import value_and_gradient
+
+        return functools.partial(value_and_gradient(loss, every=every, data=data, keep=keep), self)
 
     # -- one step at a time -------------------------------------------------------------------------------------------
     def start(

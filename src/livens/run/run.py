@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from livens.engine.compiled import CompiledStep
 from livens.engine.steps import Carry, Steps, Trouble, step_constants
-from livens.errors import InputError, IntegrationError, Interrupted, WriteError
+from livens.errors import InputError, IntegrationError, Interrupted, LivensError, WriteError
 from livens.models.model import InitialState
 from livens.results.checkpoint import Checkpoint
 from livens.results.record import Facts, Occurrence, Record, Statistics
@@ -92,6 +93,8 @@ class Run:
         self._progress, self._onlooker = progress, onlooker
         self._ended = False  # by an event, and not where the user said
         self._before_last: Checkpoint | None = None  # from where a longer run goes on
+        self._acts = any(getattr(event, "action", None) is not None for event in events)
+        self._safe: Checkpoint | None = None  # from where a run goes on whose event could not act
         self._last: Steps | None = None  # the last steps, which end where the user said
         self._last_stop: Occurrence | None = None  # an event in them that ends the run
         if earlier is None:
@@ -166,7 +169,10 @@ class Run:
         with Interrupt() as interrupt, Progress(self._plan.title, total, self._progress, unit) as bar:
             while not self._over():
                 self._sample()
-                steps = march.take(self._stepper, self._carry, self._chunk())
+                if self._acts:  # where an action goes wrong, the run must find its event again
+                    self._safe = self._checkpoint()
+                with self._in_order():
+                    steps = march.take(self._stepper, self._carry, self._chunk())
                 stop = self._look(steps)
                 clock()
                 if stop is not None:
@@ -203,7 +209,8 @@ class Run:
     def _sample(self) -> None:
         """Let controllers look at the state from which the next steps are taken."""
         if self._sampling is not None:
-            self._carry = self._sampling.sample(self._carry, self._march.step)
+            with self._in_order():
+                self._carry = self._sampling.sample(self._carry, self._march.step)
 
     def _over(self) -> bool:
         """Whether the run is at its end: with no regular step left the last ones are taken, unless an event acts."""
@@ -212,7 +219,8 @@ class Run:
         if self._before_last is None:  # a longer run would not take the last steps, nor what happens in them
             self._before_last = self._checkpoint()
         self._sample()
-        self._last = self._march.last(self._stepper, self._carry)
+        with self._in_order():
+            self._last = self._march.last(self._stepper, self._carry)
         self._last_stop = self._look(self._last, regular=False) if self._last is not None else None
         if self._last_stop is None or not self._act(self._last_stop):
             return True
@@ -228,6 +236,17 @@ class Run:
         if not acting:
             return False
         self._recorder.keep_tail()
+        with self._in_order(self._safe):
+            self._let_act(watch, acting)
+            cost, self._stepper = self._stepper.cost, stepper_of(self._plan, self._compiled, self._carry)
+        self._stepper.cost = cost
+        self._recorder.jump(self._carry)
+        self._march.rebase(self._carry)
+        watch.stopped_at(self._carry, [event["name"] for event in here])
+        return not any(watch.event(event["name"]).terminal for event in here)
+
+    def _let_act(self, watch: Watch, acting: Sequence[dict[str, Any]]) -> None:
+        """State and parameters behind the actions of these events."""
         for event in acting:
             often = [other["t"] for other in self._events if other["name"] == event["name"]][-_OFTEN:]
             if len(often) == _OFTEN and often[-1] - often[0] < self._plan.h:
@@ -242,12 +261,23 @@ class Run:
             self._carry = Carry.start(before.t, made.z, self._compiled.first_guess(made.z, c, plan.tier))
             self._extremes.jump(before, self._carry, self._plan.k)
         watch.k = self._plan.k
-        cost, self._stepper = self._stepper.cost, stepper_of(self._plan, self._compiled, self._carry)
-        self._stepper.cost = cost
-        self._recorder.jump(self._carry)
-        self._march.rebase(self._carry)
-        watch.stopped_at(self._carry, [event["name"] for event in here])
-        return not any(watch.event(event["name"]).terminal for event in here)
+
+    @contextlib.contextmanager
+    def _in_order(self, safe: Checkpoint | None = None) -> Iterator[None]:
+        """Whatever goes wrong meanwhile, in functions of the user as well, ends the run with what it has.
+
+        It can go on from where it is, or from the checkpoint that is given.
+        """
+        try:
+            yield
+        except Exception as error:
+            if getattr(error, "result", None) is None:
+                self._before_last = safe if self._before_last is None else self._before_last
+                words = str(error) if isinstance(error, LivensError) else f"{type(error).__name__}: {error}"
+                result = self._finished("failed", words)
+                if isinstance(error, LivensError):
+                    error.result = result
+            raise
 
     def _same_time(self, t: float) -> float:
         """Times closer than this are one."""
@@ -291,8 +321,17 @@ class Run:
         return stop
 
     def _take(self, steps: Steps, regular: bool) -> None:
-        for listener in self._listeners:
-            listener.look(steps, regular)
+        self._extremes.look(steps, regular)
+        lost = self._extremes.lost()
+        if lost:  # the steps before that count
+            good = self._extremes.back(steps)
+            if regular:
+                self._march.back(steps, good)
+            size = float(steps.sizes[good]) if good < steps.taken else 0.0
+            trouble = Trouble(0.0, 0.0, lost, f"the {lost} is not finite any more", size)
+            steps = steps.until(good, trouble)
+            self._extremes.look(steps, regular)
+        self._recorder.look(steps, regular)
         statistics, cost = self.statistics, self._stepper.cost
         statistics.newton_iterations += int(np.add.reduce(steps.iterations))
         statistics.steps += steps.taken
@@ -302,6 +341,9 @@ class Run:
         statistics.reference_steps = reference_steps + cost.reference_steps
         statistics.rejected, statistics.unsolved = cost.rejected, cost.unsolved
         self._carry = steps.carry
+        if lost:
+            self._check_energy()
+            raise self._failure(trouble)
 
     # -- ending -------------------------------------------------------------------------------------------------------
     def _record(self, status: str, message: str = "") -> Record:

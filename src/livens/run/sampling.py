@@ -89,4 +89,4 @@ class Sampling:
         ends = np.cumsum([one.state.size for one in self._controllers])[:-1]
         self._states = [part.copy() for part in np.split(np.ravel(stored["states"]), ends)]
         self._times = np.ravel(stored["times"]).tolist()
-        self._said = list(np.array(stored["said"]).reshape(len(self._times), -1))
+        self._said = list(np.array(stored["said"]).reshape(len(self._times), self._layout.sizes["control"]))

@@ -119,12 +119,25 @@ def _taped(result: Result) -> tuple[Tape, Departure]:
     return found
 
 
+def _check_events(result: Result) -> None:
+    """An event with an action changes the motion, and leaves two rows at its time even if nothing is different."""
+    times = np.asarray(result.t)
+    twice = times[1:][np.diff(times) == 0.0]
+    for event in result.events:
+        if event.changes or event.t in twice:
+            raise InputError(
+                f"the event '{event.name}' changed the motion at t = {event.t:.9g}, and its time would change too: "
+                "there are no derivatives of that"
+            )
+
+
 def _plan(result: Result) -> Plan:
     facts, model = result.facts, result.system
     if result.status != "complete":
         raise InputError(f"the run is {result.status}: there are derivatives of complete runs only")
     if float(result.last("t")) < facts.t_end - 1e-9 * facts.h:
         raise InputError("the run was ended by an event, whose time would change too: there are no derivatives of that")
+    _check_events(result)
     missing = [name for name in model.view.symbols if name not in result.stored]
     if missing:
         raise InputError(f"derivatives need where the run started: store {', '.join(missing)} too")

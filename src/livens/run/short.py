@@ -8,6 +8,7 @@ takes the same steps again, bit for bit, and knows what to do.
 from __future__ import annotations
 
 import functools
+import math
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -102,7 +103,8 @@ class ShortRun:
             buffers.release()
         found = seen.tolist()
         trusted, start = found[of.columns.largest + 1 : of.columns.largest + 3]
-        if explosion(of, start, trusted, found[0], found[2]):
+        # a sum is finite only if all of it is
+        if not math.isfinite(sum(found[: of.columns.largest])) or explosion(of, start, trusted, found[0], found[2]):
             return None
         statistics = Statistics(rows.steps, corrections, time.perf_counter() - ready, ready - begun)
         statistics.count_forces(plan.scheme)

@@ -21,8 +21,11 @@ from livens.errors import IntegrationError
 from livens.run.march import whole_steps
 from livens.run.plan import Plan
 
-#: Steps between two checkpoints.
-CHUNK = 2500
+#: Steps between two checkpoints: at least so many, and of small systems as many as have these bytes.
+CHUNK, CHUNK_BYTES = 2500, 1_000_000
+#: Of a run that is computed again from checkpoints, this many bytes are kept all the same: those of its last steps,
+#: with which the way back begins. Short runs are kept as a whole.
+KEPT_BYTES = 16_000_000
 
 
 @dataclass
@@ -63,12 +66,15 @@ class Tape:
         return np.concatenate([[0.0, 0.0], self.k])
 
     def steps_of(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
-        """States before each step of a chunk, and its unknowns: kept, or computed again, bit for bit."""
+        """States before each step of a chunk, and its unknowns: kept, or computed again, bit for bit.
+
+        What was computed again stands in arrays of the stepper, until it takes other steps.
+        """
         if chunk.Z is not None and chunk.X is not None:
             return chunk.Z, chunk.X
         self.stepper.restore(chunk.stepper)
         taken = self.stepper.advance(chunk.carry, chunk.count, _policy(chunk), flow(chunk.h))
-        return np.vstack([chunk.carry.z, taken.Z[:-1]]), np.ascontiguousarray(taken.X)
+        return np.ascontiguousarray(taken.states[:-1]), np.ascontiguousarray(taken.X)
 
     # -- derivatives --------------------------------------------------------------------------------------------------
     def back(self, bars: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -201,7 +207,10 @@ def observed_numbers(plan: Plan, every: int | None) -> np.ndarray:
 
 
 def recorded(plan: Plan, compiled: CompiledStep, carry: Carry, stepper: Stepper, at: np.ndarray, keep: bool) -> Tape:
-    """Take the steps of a plan and keep what derivatives need; states with the numbers `at` are observed."""
+    """Take the steps of a plan and keep what derivatives need; states with the numbers `at` are observed.
+
+    With `keep` everything is kept, else checkpoints and the last steps.
+    """
     regular, rest = whole_steps(plan.h, plan.t0, plan.t_end)
     tape = Tape(compiled, plan.k, regular + bool(rest), stepper)
     tape.at, tape.t = at, np.where(at <= regular, plan.t0 + at * plan.h, plan.t_end)
@@ -209,13 +218,15 @@ def recorded(plan: Plan, compiled: CompiledStep, carry: Carry, stepper: Stepper,
     tape.t_by_h = np.where(at <= regular, at, 0).astype(float)
     tape.states = np.empty((len(at), compiled.layout.size))
     tape.states[at == 0] = carry.z
-    todo = [(first, min(CHUNK, regular - first), plan.h, plan.t0, 1.0, 0) for first in range(0, regular, CHUNK)]
+    numbers = compiled.layout.size + compiled.size
+    size = max(CHUNK, CHUNK_BYTES // (8 * numbers))
+    todo = [(first, min(size, regular - first), plan.h, plan.t0, 1.0, 0) for first in range(0, regular, size)]
     if rest:
         todo.append((0, 1, rest, plan.t0 + regular * plan.h, -float(regular), regular))
-    done = 0
+    done, spared = 0, 0 if keep else tape.steps - KEPT_BYTES // (8 * numbers)
     for first, count, h, origin, stretch, offset in todo:
         chunk = Chunk(first, count, h, origin, carry, stepper.state(), stretch, offset)
-        carry, states = advanced(chunk, stepper, keep)
+        carry, states = advanced(chunk, stepper, done >= spared, last=spared <= 0 and done + count == tape.steps)
         here = (at > done) & (at <= done + count)
         tape.states[here] = states[at[here] - done - 1]
         tape.chunks.append(chunk)
@@ -223,11 +234,16 @@ def recorded(plan: Plan, compiled: CompiledStep, carry: Carry, stepper: Stepper,
     return tape
 
 
-def advanced(chunk: Chunk, stepper: Stepper, keep: bool) -> tuple[Carry, np.ndarray]:
-    """Take the steps of a chunk, and keep with it what derivatives need: where it ends, and the states behind steps."""
+def advanced(chunk: Chunk, stepper: Stepper, keep: bool, last: bool = False) -> tuple[Carry, np.ndarray]:
+    """Take the steps of a chunk, and keep with it what derivatives need: where it ends, and the states behind steps.
+
+    If these are the `last` steps that the stepper ever takes, they may stay where they are.
+    """
     taken = stepper.advance(chunk.carry, chunk.count, _policy(chunk), flow(chunk.h))
     if taken.trouble is not None:
         raise IntegrationError(f"the step from t = {taken.carry.t:.9g} failed: {taken.trouble.reason}")
-    if keep:
-        chunk.Z, chunk.X = np.vstack([chunk.carry.z, taken.Z[:-1]]), taken.X.copy()
+    if keep and last:
+        chunk.Z, chunk.X = np.ascontiguousarray(taken.states[:-1]), np.ascontiguousarray(taken.X)
+    elif keep:
+        chunk.Z, chunk.X = taken.states[:-1].copy(), taken.X.copy()
     return taken.carry, taken.Z

@@ -22,10 +22,11 @@ from livens.models.model import Model
 from livens.results.ensemble import Ensemble, Reduced, Summaries
 from livens.results.record import Summary
 from livens.run.beginning import TYPICAL_STEP
-from livens.run.blocks import Work, carried_out
-from livens.run.extremes import conserved, energy_scale, summary_of, watched_columns
+from livens.run.blocks import Rows, Work, carried_out
+from livens.run.extremes import conserved, energy_scale, growth, not_finite, summary_of, watched_columns
 from livens.run.march import whole_steps
 from livens.run.members import Members, first_states
+from livens.run.parts import finish
 from livens.run.plan import Plan
 from livens.run.progress import Progress
 
@@ -80,17 +81,28 @@ def together(
     else:
         watched, shapes = compiled.once("watched", lambda: _watched(compiled, momenta, {}))
     bins = _bins(histograms, shapes)
-    width, outcome = compiled.once("width", lambda: width_of(compiled)), None
+    width, outcome, work = compiled.once("width", lambda: width_of(compiled)), None, None
     if begun.size:
         z, k = z[begun], members.k[begun]
         order = ordered_members(z, k)
         z, k = z[order], k[order]
         batch = _batch(compiled, _pivots(compiled, plan, z, k), watched, width, bool(reduce))
-        work = Work(batch, z, k, schedule, tuple(bins.values()), threads)
+        rows = Rows(_places(compiled, kept), begun[order], members.count)
+        work = Work(batch, z, k, schedule, tuple(bins.values()), threads, rows)
         with Progress(plan.title, len(z), progress, unit="members") as bar:
             outcome = in_order(carried_out(work, out, client, force, bar.update), order)
+        outcome.reasons |= _seen_later(compiled, schedule, outcome, momenta)
         reasons |= {int(begun[member]): why for member, why in outcome.reasons.items()}
-    return _ensemble(members, compiled, schedule, outcome, begun, reasons, momenta, shapes, bins, width)
+    many = _ensemble(members, compiled, schedule, outcome, begun, reasons, momenta, shapes, bins, width)
+    if out is not None:
+        finish(many, out, work, force)
+    return many
+
+
+def _places(compiled: CompiledStep, names: Sequence[str]) -> dict[str, slice]:
+    """Where variables stand among the columns that are kept."""
+    ends = np.cumsum([compiled.layout.sizes[name] for name in names]).tolist()
+    return {name: slice(end - compiled.layout.sizes[name], end) for name, end in zip(names, ends, strict=True)}
 
 
 def _bins(histograms: Mapping[str, Any] | None, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Bins]:
@@ -200,7 +212,8 @@ def _ensemble(
         row = rows[member]
         if outcome is None or row < 0:
             return Summary(energy)
-        return _summary(model, energy, momenta, k[member], outcome.first[row], outcome.largest[row])
+        first, trusted, largest = outcome.first[row], float(outcome.trusted[row]), outcome.largest[row]
+        return _summary(model, energy, momenta, k[member], first, trusted, largest)
 
     arrays, first = {}, 0
     for name, size in compiled.layout.sizes.items():
@@ -241,11 +254,47 @@ def _counted(
     return counts, np.linspace(one.low, one.high, one.count + 1)
 
 
+def _seen_later(
+    compiled: CompiledStep, schedule: Schedule, outcome: Outcome, momenta: tuple[str, ...]
+) -> dict[int, str]:
+    """Why members failed that came to their ends: as those of `livens.simulate` do, whose runs stop there.
+
+    The rows of a member from the first on that is not finite are gone.
+    """
+    model, found = compiled.model, dict[int, str]()
+    energy = model.watched_energy(compiled.scheme.conserves)
+    accounted = bool(energy) and ("supplied_energy" in compiled.layout or model.conservative)
+    for member in np.flatnonzero(~np.isfinite(outcome.states).all(axis=(1, 2))).tolist():
+        if member not in outcome.reasons:
+            rows = outcome.states[member]
+            row, column = (int(i) for i in np.argwhere(~np.isfinite(rows))[0])
+            rows[row:] = np.nan
+            name = compiled.layout.name_of(int(schedule.columns[column]))
+            found[member] = f"{name} is not finite any more at t = {schedule.times[row]:.9g}"
+    before = np.maximum(np.abs(outcome.first[:, 0]), outcome.trusted)
+    # few members are worth a second look: those whose energy has grown, and those with something that is no number
+    grown = ~(outcome.largest[:, 0] <= before)
+    for member in np.flatnonzero(grown | ~np.isfinite(outcome.largest).all(axis=1)).tolist():
+        largest = outcome.largest[member]
+        start, trusted = outcome.first[member].item(0), outcome.trusted.item(member)
+        why = growth(start, trusted, largest.item(0), largest.item(2)) if accounted else ""
+        lost = not_finite(energy, momenta, largest)
+        if (why or lost) and member not in {**outcome.reasons, **found}:
+            found[member] = f"the run exploded: {why}" if why else f"the {lost} is not finite any more"
+    return found
+
+
 def _summary(
-    model: Model, energy: str, momenta: tuple[str, ...], k: np.ndarray, first: np.ndarray, largest: np.ndarray
+    model: Model,
+    energy: str,
+    momenta: tuple[str, ...],
+    k: np.ndarray,
+    first: np.ndarray,
+    trusted: float,
+    largest: np.ndarray,
 ) -> Summary:
     """Of the momenta, those that the motion with these parameters conserves."""
-    scale = energy_scale(float(first[0]), float(largest[2]), float(largest[2])) or 1.0
+    scale = energy_scale(float(first[0]), trusted, float(largest[2])) or 1.0
     found = summary_of(energy, momenta, scale, largest)
     if momenta:
         kept = conserved(model, k)

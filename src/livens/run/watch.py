@@ -262,6 +262,10 @@ class _Inside:
             self.symbols = tuple(ca.SX.sym(name, size) for name, size in zip("xzc", sizes, strict=True))
             self.at = compiled.assembly.pieces.inside
             return
+        if compiled.crowded:
+            sizes = 0, compiled.layout.size, 2 + compiled.model.parameter_count
+            self.symbols = tuple(ca.SX.sym(name, size) for name, size in zip("xzc", sizes, strict=True))
+            return
         flat = compiled.flat
         self.symbols = flat.x, flat.z, flat.c
         if flat.inside is not None:

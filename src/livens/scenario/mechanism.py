@@ -241,9 +241,12 @@ class Mechanism:
 
     def _sensor(self, name: str, given: Mapping[str, Any], place: Place) -> None:
         for key in given:
-            if key not in ("point", "relative_to"):
-                raise self._document.error(place, f"unknown field '{shown(key)}'; a sensor has point and relative_to")
-        seen = self._point(given.get("point"), (*place, "point"))
+            if key not in ("point", "quantity", "relative_to"):
+                reason = f"unknown field '{shown(key)}'; a sensor has point or quantity, and relative_to"
+                raise self._document.error(place, reason)
+        if ("point" in given) == ("quantity" in given):
+            raise self._document.error(place, "a sensor is of a point or of a quantity, of one of them")
+        seen = str(given["quantity"]) if "quantity" in given else self._point(given.get("point"), (*place, "point"))
         frame = given.get("relative_to")
         with self._at(place):
             self._mb.sensor(

@@ -17,6 +17,9 @@ FORMS = {
     "phase space": "a model in coordinates and momenta (Hamiltonian, or a System without constraints)",
     "descriptor": "a model in descriptor form (FirstOrder, PortHamiltonian, ...)",
     "nambu": "a Nambu system (Nambu)",
+    "partitioned": "a model in two parts (FirstOrder with `second`)",
+    "constrained phase space": "coordinates and momenta with constraints (ConstrainedHamiltonian)",
+    "crowd": "many balls in a box (Crowd)",
 }
 
 
@@ -104,6 +107,8 @@ class Scheme:
     tolerance: float = 0.0
     #: It can hold constraints on velocity level, such as those of rolling.
     rolls: bool = False
+    #: It takes forces that are compiled elsewhere, as it never differentiates them.
+    takes_black_boxes: bool = False
     #: It can hold what sampled controllers say over a step.
     sampled: bool = False
     aliases: ClassVar[tuple[str, ...]] = ()
@@ -172,6 +177,10 @@ class Scheme:
         """
         return (corrections + steps, corrections) if corrections else (steps * self.evaluations, 0)
 
+    def controlled(self) -> Scheme:
+        """The same, made for steps whose sizes follow a tolerance: it may remember more of the steps before."""
+        return self
+
     def composed(self) -> Scheme:
         """The same as a part of a composition, whose steps differ in size: it remembers nothing of the next step."""
         return self
@@ -205,7 +214,12 @@ class Scheme:
             found.append("constraints on positions, not on velocities (rolling, gears)")
         if getattr(model, "controls", ()) and not self.sampled:
             found.append("a model without sampled controllers")
-        return found
+        return [*found, *self.no_black_box(model)]
+
+    def no_black_box(self, model: Any) -> list[str]:
+        """Words for a scheme that needs to see into its forces."""
+        closed = getattr(model, "box", None) is not None and not self.takes_black_boxes
+        return ["forces it can look into and differentiate, not a black box"] if closed else []
 
 
 def declaring(kind: type[Scheme]) -> type[Scheme]:

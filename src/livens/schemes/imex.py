@@ -62,6 +62,7 @@ class Imex(MapScheme):
         if not tells_elements_apart(model):
             return [*super().missing(model), *no_constant_mass(model)][:1]
         missing = [] if all(twists(model).simple) else ["a constant mass matrix, diagonal if there are bodies"]
+        missing += self.no_black_box(model)
         if not (model.regular_mass or model.frames):
             missing.append("a regular mass matrix")
         if split_forces(model).constraints:
@@ -114,7 +115,7 @@ class Imex(MapScheme):
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         if tells_elements_apart(model):
-            return {"A": at_start(model, KICK, values, t, h, k)}
+            return at_start(model, KICK, values, t, h, k)
         phase = Phase(phase_of(model), k)
         return {"A": np.array(self._kick(phase, ca.DM(values["q"]), ca.DM(values["p"]), t)).ravel()}
 

@@ -36,6 +36,9 @@ class LivensEMNullspace(LivensEM):
     def quaternion_guess(self, old: State, h: Any) -> None:
         """The rate of rotation is guessed instead, see `start` below."""
 
+    def without_reductions(self) -> LivensEM:
+        return LivensEM(self.gradient)
+
     def reductions(self, system: System) -> list[Reduction]:
         """The velocities of every quaternion are replaced by its rate of rotation; its constraint is left out."""
         found = []

@@ -9,8 +9,10 @@ import casadi as ca
 
 from livens import tableaus
 from livens.schemes.base import Requirement, Scheme
+from livens.schemes.recipes.constrained_stages import constrained_stages
 from livens.schemes.recipes.element_equations import ElementEquations
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
+from livens.schemes.recipes.partition_stages import partition_stages
 from livens.schemes.recipes.partitioned import (
     PartitionedStages,
     constant_momentum_map,
@@ -39,6 +41,9 @@ class LobattoPair(Scheme):
 
     with a of Lobatto IIIA and abar of IIIB; the F_j have a multiplier L_j each. As ``abar_is = 0``, the last one enters
     p1 alone. The multipliers shown are those of the accelerations at the end of the step.
+
+    On any energy H(q, p) with constraints (`livens.ConstrainedHamiltonian`) ``V_j = dH/dp(Q_j, P_j)``, and on a model
+    of first order in two parts (S002 def. 6.1) the first method is for the first part.
     """
 
     family = "lobatto-iiia-iiib-<s>"
@@ -49,7 +54,7 @@ class LobattoPair(Scheme):
     symplectic = symmetric = True
     conserves = ("constraint", "velocity_constraint", "momentum_maps")
     summary, source = "Lobatto IIIA on positions, IIIB on momenta (J-PRK)", "S002 def. 6.2"
-    forms = ("elements", "phase space")
+    forms = ("elements", "phase space", "partitioned", "constrained phase space")
     requires = (MASS,)
 
     def __init__(self, s: int) -> None:
@@ -59,12 +64,23 @@ class LobattoPair(Scheme):
 
     def missing(self, model: Any) -> list[str]:
         """Of a Hamiltonian nothing: velocities are those of its momenta."""
-        return [] if _is_hamiltonian(model) else super().missing(model)
+        if "constrained phase space" in model.forms:
+            return (
+                []
+                if model.formulation == "index-3"
+                else ["the formulation 'index-3': it keeps hidden constraints itself"]
+            )
+        known = _is_hamiltonian(model) or "partitioned" in model.forms
+        return self.no_black_box(model) if known else super().missing(model)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         x, y = self.pair.first, self.pair.second
         if _is_hamiltonian(model):
             return phase_stages(model, x, y, self.estimate_order)
+        if "partitioned" in model.forms:
+            return partition_stages(model, self.pair, self.estimate_order)
+        if "constrained phase space" in model.forms:
+            return constrained_stages(model, self.pair, self.estimate_order)
         relations = Relations(x.A, y.A, x.b, x.c, constant_momentum_map(model))
         recipe = _PairStages(relations, constrained=bool(model.m))
         recipe.estimate_order = self.estimate_order

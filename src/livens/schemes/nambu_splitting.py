@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
 
+from livens.errors import InputError
 from livens.expressions.layout import Layout
 from livens.models.nambu import Nambu
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.adaptive import Adaptive
-from livens.schemes.recipes.maps import map_equations
+from livens.schemes.recipes.maps import digits, map_equations
 from livens.schemes.step import StepEquations
 from livens.schemes.step_density import with_density
 
@@ -56,6 +57,9 @@ class Rotations(NambuSplitting):
     Each part turns the state about one axis, on the ellipsoid M: the first Hamiltonian is conserved exactly.
     """
 
+    #: Which of the two Hamiltonians stays as it is; the other one is split.
+    whole: int = 0
+
     def missing(self, model: Any) -> list[str]:
         missing = super().missing(model)
         if missing:
@@ -63,10 +67,13 @@ class Rotations(NambuSplitting):
         if model.n != 3 or model.diagonal is None:
             return ["two Hamiltonians that are sums of squares c_i x_i^2/2"]
         values = np.array(ca.Function("d", [model.k], [model.diagonal])(model.parameter_vector()))
-        return [] if np.all(values[0] > 0) else ["a first Hamiltonian with positive coefficients"]
+        which = ("first", "second")[self.whole]
+        return [] if np.all(values[self.whole] > 0) else [f"a {which} Hamiltonian with positive coefficients"]
 
     def flows(self, model: Nambu, k: Any) -> Sequence[Flow]:
         m, T = ca.vertsplit(ca.Function("d", [model.k], [model.diagonal])(k))
+        if self.whole:  # {M, T, .} = {T, -M, .}
+            m, T = T, -m
 
         def turn(i: int) -> Flow:
             j, l = (i + 1) % 3, (i + 2) % 3  # noqa: E741  # i, j, l are cyclic
@@ -113,26 +120,35 @@ class Shears(NambuSplitting):
 
 
 class AdaptiveNambu(Adaptive, NambuSplitting):
-    """A further Hamiltonian ``G = log(xi/Q)`` and a further state xi make the steps adaptive (S003 paper IV, 4.1).
+    """A further Hamiltonian ``G = G1(x) + G2(xi)`` and a further state xi make the steps adaptive (S003 paper IV, 4.1).
 
-    ``{M, T, G, .}`` moves x with ``x'/xi`` in fictive time, and xi with the rate of log Q. xi is a density of steps,
-    Q the reciprocal of the scaling.
+    ``{M, T, G, .}`` moves x with ``G2'(xi) x'`` in fictive time, and xi with the rate of -G1. For a scaling g, G1 is
+    chosen such that ``G2'(xi) = g`` wherever G has its value of the start. The paper has ``G2 = log xi``, so xi is a
+    density of steps and ``G1 = log g``; `power` stands for the others, ``G2 = xi^m/m``.
     """
 
+    #: The exponent m of G2; 0 stands for the logarithm.
+    power: float = 0.0
+
+    def _extra(self, g: Any) -> Any:
+        """``-G1``, of the scaling."""
+        m = self.power
+        return -ca.log(g) if m == 0.0 else g ** (m / (m - 1)) / m
+
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
-        return {"t": t, "step_density": 1 / self.start_scale(model, k, values["x"])}
+        return {"t": t, "step_density": self.start_scale(model, k, values["x"]) ** (1 / (self.power - 1))}
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
-        log = -ca.log(self.scaling_for(model).expression(model))
-        rate = model.function(ca.dot(ca.gradient(log, model.x), model.field))
+        extra = self._extra(self.scaling_for(model).expression(model))
+        rate = model.function(ca.dot(ca.gradient(extra, model.x), model.field))
 
         def write(old: Any, x: Any, h: Any, t: Any, k: Any) -> Any:
             def base(size: Any) -> tuple[Any, Any]:
                 new = self.splitting(model, k, old.x, size)
                 return new, rate(new, k)
 
-            size, new, density, _ = with_density(old.step_density, rate(old.x, k), h, base)
-            return {"x": new, "t": old.t + size, "step_density": density}, (), {}
+            size, new, xi, _ = with_density(old.step_density, rate(old.x, k), h, base, self.power - 1)
+            return {"x": new, "t": old.t + size, "step_density": xi}, (), {}
 
         return map_equations(model.layout.with_(t=1, step_density=1), Layout(), model.parameter_count, write)
 
@@ -143,6 +159,15 @@ class NambuT(Rotations):
     name = "nambu-t"
     conserves = ("first Hamiltonian",)
     summary, source = "rotations: the second of two Hamiltonians is split", "S003 paper IV, 4.1"
+
+
+class NambuM(Rotations):
+    """The first Hamiltonian is split in place of the second, which is conserved exactly (S003 paper IV, remark 4.3)."""
+
+    name = "nambu-m"
+    whole = 1
+    conserves = ("second Hamiltonian",)
+    summary, source = "rotations: the first of two Hamiltonians is split", "S003 paper IV, remark 4.3"
 
 
 class NambuMT(Shears):
@@ -160,8 +185,40 @@ class NambuTG(AdaptiveNambu, Rotations):
     summary, source = "rotations, in adaptive steps", "S003 paper IV, 4.1"
 
 
+class NambuMG(AdaptiveNambu, NambuM):
+    """Rotations that keep the second Hamiltonian, in adaptive steps."""
+
+    name = "nambu-m-g"
+    summary, source = "rotations that keep the second Hamiltonian, in adaptive steps", "S003 paper IV, remark 4.3"
+
+
 class NambuMTG(AdaptiveNambu, Shears):
     """Straight lines along the axes in adaptive steps."""
 
     name = "nambu-mt-g"
     summary, source = "straight lines, in adaptive steps", "S003 paper IV, 4.1"
+
+
+class _OtherExtra(AdaptiveNambu):
+    """The same with ``G2 = xi^m/m`` in place of the logarithm, for any m but 1, with which all steps would be equal."""
+
+    def __init__(self, power: float) -> None:
+        if power == 1.0:
+            raise InputError(f"{type(self).family} with the power 1 has equal steps: take any other power")
+        self.power, self.name = power, type(self).family.replace("<power>", digits(power))
+
+
+class NambuTGPower(_OtherExtra, NambuTG):
+    """Rotations in adaptive steps, with ``G2 = xi^m/m``; the power 0 is `nambu-t-g`."""
+
+    family = "nambu-t-g:<power>"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((-1.0,), (2.0,))
+    summary, source = "rotations, in adaptive steps by another extra Hamiltonian", "S003 paper IV, 4.1"
+
+
+class NambuMTGPower(_OtherExtra, NambuMTG):
+    """Straight lines in adaptive steps, with ``G2 = xi^m/m``; the power 0 is `nambu-mt-g`."""
+
+    family = "nambu-mt-g:<power>"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((-1.0,), (2.0,))
+    summary, source = "straight lines, in adaptive steps by another extra Hamiltonian", "S003 paper IV, 4.1"

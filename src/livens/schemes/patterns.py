@@ -16,6 +16,8 @@ _PARTS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "order": ("([0-9]{1,9})", int),
     "scheme": ("(.{1,200})", str),
     "gradient": ("(.{1,200})", str),
+    "method": ("([a-z0-9-]{1,100})", str),
+    "other": ("([a-z0-9-]{1,100})", str),
 }
 
 

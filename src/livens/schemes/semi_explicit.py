@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Collection, Mapping
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.crowd import Crowd
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.system import System
 from livens.schemes.base import Scheme
+from livens.schemes.recipes.crowds import CrowdEquations, crowd_start
+from livens.schemes.recipes.force_history import ForceHistory
 from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits, phase_of
 from livens.schemes.recipes.split_forces import Ahead, SplitStep, at_start, from_momenta
+from livens.schemes.recipes.split_scales import first_scale, scale_of
+from livens.schemes.recipes.twists import twists
 from livens.schemes.scaling import Scaling, StiffnessEstimate, written
-from livens.schemes.step import StepEquations
+from livens.schemes.step import Box, StepEquations
 from livens.schemes.stormer_verlet import SEPARABLE
 
 
@@ -49,7 +57,8 @@ class SemiExplicit(MapScheme):
     A* follows from the state at the start of the step. It is evaluated at the end of the step before and kept in the
     state, so that no Newton correction evaluates A, and nothing differentiates it: one evaluation in every step. (A
     shorter step at the end of a run takes the A* of a full one, which is as good in the order of the scheme.) The
-    unknown is the mean velocity ``(q1 - q0)/h``; without cheap forces, or with b = 0, nothing is solved.
+    unknown is the mean velocity ``(q1 - q0)/h``; without cheap forces, or with b = 0, nothing is solved. As nothing
+    looks into A, it may be a `livens.BlackBox`, compiled elsewhere.
 
     On systems this is chapter 4.2 of S003: frame bodies turn on the group of rotations (gyroscopic terms belong to A),
     masses may depend on the configuration (inertial forces are then taken at the midpoint), constraints have
@@ -62,6 +71,10 @@ class SemiExplicit(MapScheme):
 
     With a scaling s, steps of time are ``h = eps s`` (eq. 14). The estimate (15), `livens.scaling.stiffness_estimate`,
     evaluates A at two more points; the largest stable eps is then 2.
+
+    With a tolerance (`livens.StepControl`) steps follow an estimate of the local error, see `recipes.force_history`: A
+    is then moved along to where a longer or shorter step wants it, and is still evaluated once in every step that is
+    taken, and not at all in those that are not.
     """
 
     family = "semi-explicit:<alpha>,<beta>"
@@ -70,7 +83,10 @@ class SemiExplicit(MapScheme):
     conserves = ()
     summary, source = "expensive forces once per step, cheap ones implicit", "S003 paper V (5)"
 
-    forms = ("phase space", "elements")
+    forms = ("phase space", "elements", "crowd")
+    takes_black_boxes = True
+    #: Forces of the steps before are remembered, for steps whose sizes follow a tolerance.
+    history: bool = False
 
     def __init__(
         self, alpha: float, beta: float, scaling: Scaling | StiffnessEstimate | None = None, kept: bool = True
@@ -85,11 +101,18 @@ class SemiExplicit(MapScheme):
         self.evaluations = 3 if isinstance(scaling, StiffnessEstimate) else 1
 
     def __eq__(self, other: object) -> bool:
-        mine = self.name, self.scaling, self.kept
-        return isinstance(other, SemiExplicit) and mine == (other.name, other.scaling, other.kept)
+        mine = self.name, self.scaling, self.kept, self.history
+        return isinstance(other, SemiExplicit) and mine == (other.name, other.scaling, other.kept, other.history)
 
     def __hash__(self) -> int:
-        return hash((self.name, self.scaling, self.kept))
+        return hash((self.name, self.scaling, self.kept, self.history))
+
+    def controlled(self) -> Scheme:
+        if self.fictive or not self.kept:
+            return self
+        made = copy.copy(self)
+        made.history, made.estimate_order, made.implicit = True, self.order, True
+        return made
 
     def composed(self) -> Scheme:
         return SemiExplicit(self.alpha, self.beta, self.scaling, kept=False)
@@ -109,8 +132,13 @@ class SemiExplicit(MapScheme):
         return 1 + steps * self.evaluations, 0
 
     def missing(self, model: Any) -> list[str]:
+        if isinstance(model, Crowd):
+            return ["steps of equal size"] if self.fictive or not self.kept else []
         if not tells_elements_apart(model):
-            return [*super().missing(model), *no_constant_mass(model)][:1]
+            missing = [*super().missing(model), *no_constant_mass(model)][:1]
+            if not missing and getattr(model, "box", None) is not None and (self.fictive or not self.kept):
+                missing = ["steps of its own size where a force is a black box: no scaling, no composition"]
+            return missing
         missing = [] if model.regular_mass or model.frames else ["a regular mass matrix"]
         if not model.quadratic_kinetic_energy:
             missing.append("a kinetic energy that is quadratic in the velocities")
@@ -118,8 +146,10 @@ class SemiExplicit(MapScheme):
             missing.append("constraints on positions, not on velocities (rolling, gears)")
         if model.controls:
             missing.append("a model without sampled controllers")
-        if self.fictive:
+        if self.history or (model.box is not None and (self.fictive or not self.kept)):
             missing.append("steps of equal size, or a model with a constant mass matrix and without constraints")
+        if self.fictive and not all(twists(model).simple):
+            missing.append("steps of equal size, or masses that do not depend on the configuration")
         return missing
 
     @property
@@ -128,24 +158,43 @@ class SemiExplicit(MapScheme):
         return Ahead(self.alpha)
 
     def _split(self, model: System, dropped: Collection[int] = ()) -> SplitStep:
-        return SplitStep(model, self.ahead, self.beta, self.kept, dropped)
+        scale = None if self.scaling is None else scale_of(model, self.scaling, self.alpha)
+        return SplitStep(model, self.ahead, self.beta, self.kept, dropped, scale)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
+        if isinstance(model, Crowd):
+            return CrowdEquations(model, self.ahead.alpha, self.ahead.extrapolated)
         if tells_elements_apart(model):
             return self._split(model, dropped).equations()
-        return super().equations(model, dropped)
+        found = super().equations(model, dropped)
+        box = phase_of(model).box
+        if box is None:
+            return found
+        layout, n = found.layout, model.n
+        return dataclasses.replace(found.flatten(), box=Box(box, layout["asked"].start, n, layout["box"].start))
 
     def explicit(self, model: Any) -> bool:
+        if isinstance(model, Crowd):
+            return True
         return not self.equations(model).flatten().size if tells_elements_apart(model) else super().explicit(model)
 
     def add(self, model: Hamiltonian) -> dict[str, int]:
         kept = {"A": 2 * model.n + 1} if self.kept else {}
-        return kept | ({"t": 1, "scale": 1} if self.fictive else {})
+        boxed = {} if model.box is None else {"asked": 2 * model.n + 1, "box": model.n}
+        past = ForceHistory.sizes(model.n) if self.history else {}
+        return kept | ({"t": 1, "scale": 1} if self.fictive else {}) | boxed | past
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+        if isinstance(model, Crowd):
+            return {"A": crowd_start(model, self.ahead.alpha, values, k, h)}
         if tells_elements_apart(model):
-            return {"A": at_start(model, self.ahead, values, t, h, k)} if self.kept else {}
-        phase, found = Phase(phase_of(model), k), {}
+            more: dict[str, Any] = {}
+            if self.scaling is not None:
+                of_state = scale_of(model, self.scaling, self.alpha)
+                more = {"t": t, "scale": first_scale(model, of_state, self.scaling, values, t, h, k)}
+                h *= more["scale"]
+            return more | (at_start(model, self.ahead, values, t, h, k) if self.kept else {})
+        phase, found = Phase(phase_of(model), k), dict[str, Any]()
         q, p = ca.DM(values["q"]), ca.DM(values["p"])
         if self.scaling is not None:
             # there was no step yet: look as far ahead as in the longest one
@@ -156,12 +205,32 @@ class SemiExplicit(MapScheme):
                 raise InputError(f"{where}; it must be finite and greater than 0")
             found = {"t": t, "scale": scale}
             h *= scale
-        return ({"A": np.array(self._ahead(phase, q, p, t, h)).ravel()} if self.kept else {}) | found
+        if self.history:  # nobody knows yet how long the first step will be
+            h = 0.0
+        if self.kept:
+            found["A"] = np.array(self._ahead(phase, q, p, t, h)).ravel()
+        if phase.model.box is not None:
+            asked = np.array(self._asked(phase, q, p, t, h)).ravel()
+            n = phase.n
+            force = phase.model.box(asked[:n], asked[n : 2 * n], asked[2 * n], k)
+            found |= {"asked": asked, "box": force}
+        if self.history:
+            found |= ForceHistory.start(self._expensive(SimpleNamespace(**found), phase.n), phase.n)
+        return found
+
+    @staticmethod
+    def _expensive(kept: Any, n: int) -> Any:
+        """The expensive forces that are kept, those of a black box among them."""
+        if not hasattr(kept, "box"):
+            return kept.A
+        return ca.vertcat(kept.A[:n] + kept.box, kept.A[n : 2 * n] + kept.box, kept.A[2 * n])
 
     def following(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
         """The expensive forces ahead, in steps of equal size; a scaling knows its step only from the one before."""
-        if self.fictive or not self.kept:
+        if self.fictive or not self.kept or isinstance(model, Crowd):
             return {}
+        if getattr(model, "box", None) is not None:
+            raise InputError("a black box has no derivatives")
         if tells_elements_apart(model):
             return {"A": from_momenta(model, self.ahead, q, p, t, h, k)}
         return {"A": self._ahead(Phase(phase_of(model), k), q, p, t, h)}
@@ -170,22 +239,31 @@ class SemiExplicit(MapScheme):
         return self.following(model, q, p, t, k, h)
 
     def unknowns(self, model: Hamiltonian) -> dict[str, int]:
-        felt = self.beta and ca.depends_on(model.B, ca.vertcat(model.q, model.v))
+        state = ca.vertcat(model.q, model.v)
+        felt = self.history or any(
+            part and ca.depends_on(F - ca.gradient(V, model.q), state) for part, (V, F) in self._cheap(model).items()
+        )
         return {"mean_velocity": model.n} if felt else {}
 
     def guess(self, phase: Phase, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
         return {"mean_velocity": old.v}
 
     def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
-        m, n, b, new = phase.model, phase.n, self.beta, {}
+        m, n, new = phase.model, phase.n, {}
         eps, size, t = (h, h * old.scale, old.t) if self.fictive else (h, h, t)
-        expensive = old.A if self.kept else self._ahead(phase, old.q, old.p, t, size)
+        expensive = self._expensive(old, n) if self.kept else self._ahead(phase, old.q, old.p, t, size)
+        past = ForceHistory(old, self.ahead.alpha, h) if self.history else None
+        if past is not None:
+            expensive = past.moved(expensive)
         A, A_free, A_rate = expensive[:n], expensive[n : 2 * n], expensive[2 * n]
         W = ca.Function("W", [m.k], [ca.densify(m.inverse_mass)])(phase.k)
         u = getattr(x, "mean_velocity", old.v)
-        q_b, v_b, t_b = old.q + b * size * u, old.v + 2 * b * (u - old.v), t + b * size
-        cheap = ca.Function("B", [m.q, m.v, m.t, m.k], [m.B, m.terms.F_cheap, ca.gradient(m.terms.V_cheap, m.t)])
-        B, B_free, B_rate = cheap(q_b, v_b, t_b, phase.k)
+        B, B_free, B_rate = ca.SX.zeros(n), ca.SX.zeros(n), ca.SX(0)
+        for part, (V, F) in self._cheap(m).items():
+            q_b, v_b, t_b = old.q + part * size * u, old.v + 2 * part * (u - old.v), t + part * size
+            outputs = [ca.densify(F - ca.gradient(V, m.q)), ca.densify(F), ca.gradient(V, m.t)]
+            pushed = ca.Function("B", [m.q, m.v, m.t, m.k], outputs)(q_b, v_b, t_b, phase.k)
+            B, B_free, B_rate = B + pushed[0], B_free + pushed[1], B_rate + pushed[2]
         mean = old.v + size / 2 * (W @ (A + B))
         rows = [u - mean] if vars(x) else []
         u = u if vars(x) else mean
@@ -196,7 +274,37 @@ class SemiExplicit(MapScheme):
             size = eps * new["scale"]
         if self.kept:
             new["A"] = self._ahead(phase, q, p, t, size, 2 * (u - old.v))
-        return Step({"q": q, "p": p, **new}, rows, supplied=supplied)
+        if m.box is not None:
+            new |= {"asked": self._asked(phase, q, p, t, size, 2 * (u - old.v)), "box": ca.SX.zeros(n)}
+        error = None
+        if past is not None:
+            new |= past.next(self._expensive(old, n), A + B)
+            places = [self.ahead.alpha, *self._cheap(m)]
+            shifts = *(abs(0.5 - part) for part in places), self._by_velocity(m)
+            error = past.estimate(m.coordinates, W, A + B, (old.q, old.p), (q, p), max(shifts))
+        return Step({"q": q, "p": p, **new}, rows, supplied=supplied, error=error)
+
+    def _cheap(self, model: Hamiltonian) -> dict[float, tuple[Any, Any]]:
+        """Potentials and forces without one of the cheap forces, by the part of a step at which they are taken."""
+        if not model.terms.by_beta:
+            return {self.beta: (model.terms.V_cheap, model.terms.F_cheap)}
+        found: dict[float, tuple[Any, Any]] = {}
+        for own, (V, F) in model.terms.by_beta.items():
+            part = self.beta if own is None else own
+            known = found.get(part, (ca.SX(0), ca.SX.zeros(model.n)))
+            found[part] = known[0] + V, known[1] + F
+        return {part: own for part, own in found.items() if not (own[0].is_zero() and own[1].is_zero())}
+
+    def _by_velocity(self, model: Hamiltonian) -> float:
+        """How far from the middle of a step A sees velocities, if it sees them."""
+        sees = (model.box is not None and model.box.velocities) or ca.depends_on(model.A, model.v)
+        return 0.5 if sees and not self.ahead.extrapolated else 0.0
+
+    def _asked(self, phase: Phase, q: Any, p: Any, t: Any, h: Any, change: Any = 0.0) -> Any:
+        """Where a black box is evaluated: coordinates, rates and time, as in `_ahead`."""
+        v, a = phase.T_p(p), self.ahead.alpha
+        speed = v + a * change if self.ahead.extrapolated else v
+        return ca.vertcat(q + a * h * v, speed, t + a * h)
 
     def _ahead(self, phase: Phase, q: Any, p: Any, t: Any, h: Any, change: Any = 0.0) -> Any:
         """A* of a step of size h from here; that of its forces without potential; ``dV/dt`` of its potentials.

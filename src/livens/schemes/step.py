@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
@@ -14,6 +15,7 @@ from livens.expressions.graph.roundoff import VECTOR_LIBRARY, roundoff_bound, us
 from livens.expressions.layout import Layout
 
 if TYPE_CHECKING:
+    from livens.models.black_box import BlackBox
     from livens.schemes.recipes.pieces import Pieces
 
 
@@ -62,6 +64,7 @@ class Estimated(NamedTuple):
     order: int  # errors times powers of h are of size h to this plus one
     powers: tuple[int, ...]
     filtered: bool  # they are the solution of linear equations
+    growth: float = 8.0  # a step may be longer than the one before by this factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,7 @@ class ErrorEstimate:
     names: tuple[str, ...]  # of the variables
     matrix: Any = None
     powers: tuple[int, ...] = ()
+    growth: float = 8.0  # a step may be longer than the one before by this factor
 
     @property
     def count(self) -> int:
@@ -86,7 +90,22 @@ class ErrorEstimate:
     @property
     def kind(self) -> Estimated:
         powers = self.powers or (0,) * self.count
-        return Estimated(self.names, self.order, powers, self.matrix is not None)
+        return Estimated(self.names, self.order, powers, self.matrix is not None, self.growth)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A force that is compiled elsewhere, and where its arguments and its result stand in the state."""
+
+    force: BlackBox
+    asked: int  # coordinates, rates and time, one after the other
+    size: int  # how many coordinates there are
+    found: int
+
+    def fill(self, z: np.ndarray, k: np.ndarray) -> None:
+        """What compiled loops do at the end of a step."""
+        a, n = self.asked, self.size
+        z[self.found : self.found + n] = self.force(z[a : a + n], z[a + n : a + 2 * n], z[a + 2 * n], k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +132,8 @@ class FlatEquations(StepEquations):
     error: ErrorEstimate | None = None  # if the scheme estimates its own
     turn: Any = None  # (values, rows, columns) of a matrix: a correction is this times the Newton system's solution
     carried: Any = None  # (ratio, unknowns of a next step that is this many times as long), expressions of x, z, c
+    box: Box | None = None  # a function that is called at the end of every step
+    values: Mapping[str, Any] = field(default_factory=dict)  # what may be asked of a step, by name: stages, multipliers
     onward: Any = None  # a linear function of x: what of the next step's unknowns follows from those of this one
 
     def __post_init__(self) -> None:
@@ -193,6 +214,13 @@ class FlatEquations(StepEquations):
     @functools.cached_property
     def end_function(self) -> ca.Function:
         return ca.Function("end", self.arguments, [self.end])
+
+    def ended(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """The state at the end of a step, as numbers."""
+        found = np.asarray(self.end_function(x, z, c).full().ravel())
+        if self.box is not None:
+            self.box.fill(found, c[2:])
+        return found
 
     @functools.cached_property
     def guess_function(self) -> ca.Function:

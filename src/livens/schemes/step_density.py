@@ -14,14 +14,16 @@ from livens.schemes.recipes.maps import MapScheme, Phase, Step, phase_of
 from livens.schemes.step import StepEquations
 
 
-def with_density(density: Any, rate: Any, h: Any, base: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any, Any, Any]:
+def with_density(
+    density: Any, rate: Any, h: Any, base: Callable[[Any], tuple[Any, Any]], power: float = -1.0
+) -> tuple[Any, Any, Any, Any]:
     """A step of a base scheme, with half a step of the density before and after it (S003 alg. 3.2.1).
 
     `rate` is that of the density before the step; `base`, given the step in time, returns the state after it and the
-    rate there. Returns the step in time, state, density and rate.
+    rate there. Returns the step in time, state, density and rate. The step in time is h times a `power` of the density.
     """
     middle = density + h / 2 * rate
-    size = h / middle
+    size = h / middle if power == -1.0 else h * middle**power
     state, rate = base(size)
     return size, state, middle + h / 2 * rate, rate
 

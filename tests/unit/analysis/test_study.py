@@ -157,7 +157,7 @@ def test_a_failed_run_is_left_out(monkeypatch):
             raise lv.IntegrationError("the first step failed")
         return lv.simulate(problem, **options)
 
-    monkeypatch.setattr("livens.analysis.study.convergence.simulate", fragile)
+    monkeypatch.setattr("livens.analysis.study.ends.simulate", fragile)
     study = lv.study.converge(pendulum(), "livens-em", [0.02, 0.01, 0.005, 0.0025], 1.0)
     (curve,) = study.curves
     assert [point.failure for point in curve.points] == ["the first step failed", "", "", ""]
@@ -347,6 +347,54 @@ def test_a_sweep_with_one_worker_takes_runs_together():
         for name, value in alone.items():
             if isinstance(value, float) and name not in ("wall_s", "us_per_step", "newton_iterations_mean"):
                 assert row[name] == pytest.approx(value, rel=1e-7, abs=1e-11), name
+
+
+def fatal(l=1.0):  # noqa: E741
+    """A problem whose process does not survive one of its options."""
+    if l == 1.25:
+        os._exit(3)
+    return lv.problems.load("simple-pendulum", l=l)
+
+
+def test_processes_of_a_sweep_take_runs_together(monkeypatch):
+    """In blocks; of one whose process is lost, the other runs are done all the same."""
+    from livens.analysis.study import sweeps
+
+    sizes = []
+    do = sweeps.Crew.do
+    monkeypatch.setattr(
+        sweeps.Crew, "do", lambda self, tasks: (sizes.append([len(t[2]) for t in tasks]), do(self, tasks))[1]
+    )
+    lengths = [1.0 + 0.25 * i for i in range(18)]
+    study = lv.study.sweep(fatal, dict(l=lengths), dict(h=0.01, t_end=0.1), final=True, workers=2)
+    assert sizes == [[8, 8, 2], [1] * 8] and study.column("l") == lengths
+    assert study.column("status") == ["complete", "failed"] + ["complete"] * 16
+    assert "was killed" in study.rows[1]["reason"]
+    alone = lv.simulate(lv.problems.load("simple-pendulum", l=4.0), h=0.01, t_end=0.1)
+    row = study.rows[lengths.index(4.0)]
+    assert [row["q.x"], row["q.y"]] == pytest.approx(alone.q[-1].tolist(), abs=1e-13)
+
+
+def test_studies_of_many_motions():
+    """Orders over an ensemble are those of its members, and a comparison knows the worst of them."""
+    problem = lv.problems.load("simple-pendulum")
+    members = dict(v0=[[0.0, 0.2 * i] for i in range(9)], parameters={"g": np.linspace(9, 10, 9)})
+    study = lv.study.converge(problem, "livens-em,livens-midpoint", [0.02, 0.01, 0.005, 0.0025], 0.4, members=members)
+    for curve in study.curves:
+        assert curve.fits["q"].order == pytest.approx(2.0, abs=0.1) and curve.as_promised
+        assert [point.steps for point in curve.points] == [9 * n for n in (20, 40, 80, 160)]
+    fine = lv.simulate(problem, scheme="livens-em", v0=[0.0, 1.6], parameters={"g": 10.0}, h=1e-4, t_end=0.4)
+    assert study.reference.values["q"].shape == (9, 2)
+    np.testing.assert_allclose(study.reference.values["q"][-1], fine.q[-1], atol=1e-7)
+    both = lv.study.compare(problem, "livens-em,symplectic-euler", 0.02, 0.4, members=members)
+    drifts = [max(one.max_energy_drift for one in entry.many.summary) for entry in both.entries]
+    assert [max(entry.worst.values()) >= drift for entry, drift in zip(both.entries, drifts, strict=True)] == [True] * 2
+    energy = both["livens-em"].many.summary[0].energy
+    assert both["livens-em"].worst[energy] == drifts[0] < 1e-12 < 1e-4 < drifts[1]
+    assert both.as_object()["schemes"]["livens-em"]["members"]["count"] == 9
+    for bad, words in ((3, "members must map"), ({"speed": [1]}, "cannot differ in 'speed'")):
+        with pytest.raises(InputError, match=words):
+            lv.study.converge(problem, "livens-em", members=bad)
 
 
 def test_sweep_of_the_users_own_problem():

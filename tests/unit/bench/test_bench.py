@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import math
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from livens import bench
-from livens.bench import fresh, large, peers, schedule
+from livens.bench import crank, fresh, large, peers, schedule, slider_crank
 from livens.bench.core import one_core
 from livens.bench.diagram import work_precision
 from livens.bench.four_bar import FourBar
@@ -20,6 +22,7 @@ from livens.bench.iftomm import IFToMM, Measured, Task
 from livens.bench.kepler import Kepler
 from livens.bench.large import Large
 from livens.bench.peers import Peer, clock
+from livens.bench.peers import iftomm as iftomm_peers
 from livens.bench.peers.clock import seconds
 from livens.bench.program import ProgramError, run_module
 from livens.bench.report import Goal, Line, Motion, Point, Report, Work
@@ -258,3 +261,34 @@ def test_iftomm_halves_the_step_until_it_is_accurate():
     assert twice.error > 1e-4
     case.tell(report)
     assert report.lines[0].unit == "s" and report.lines[0].ours > 0 and f"h = {measured.h:g}" in report.lines[0].case
+
+
+def test_the_slider_crank_is_the_one_of_the_reduced_equation():
+    """Of second order against the equation of its one freedom; the peers solve the same, and say how well."""
+    steps = [1e-2, 5e-3, 2.5e-3, 1.25e-3]
+    errors = [abs(slider_crank.angle(h) - crank.exact()) for h in steps]
+    assert abs(np.polyfit(np.log(steps), np.log(errors), 1)[0] - 2) < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["exudyn", "mujoco"])
+def test_other_codes_solve_the_same_slider_crank(code):
+    pytest.importorskip(code)
+    module = importlib.import_module(f"livens.bench.peers.{code}_slider_crank")
+    found = module.main(1)
+    assert found["error"] <= crank.WITHIN and found["seconds"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["exudyn", "mujoco"])
+@pytest.mark.parametrize(
+    ("problem", "look", "t_end"), [("drawn-four-bar", "upper0.position", 2.0), ("bricard", "rod2.end", 2.0)]
+)
+def test_other_codes_solve_the_same_linkages(code, problem, look, t_end):
+    """From the same drawings, they end where livens ends."""
+    pytest.importorskip(code)
+    task = Task("one", problem, look, 1e-3, 1e-2, 2.0)
+    one = Measured(task)
+    one.choose()
+    (peer,) = (peer for peer in one.peers if peer.name == code)
+    assert iftomm_peers.main(*json.loads(peer.arguments[0]))["error"] <= 1e-3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from livens.engine.lowering.function import Lowered, fast_lowered, lowered, ready, together
+from livens.engine.lowering.function import Lowered, fast_lowered, fingerprint, lowered, ready, together
 from livens.engine.lowering.kinds import Doubles, Indices, Integers, Record
 from livens.engine.lowering.words import address, bits, call, doubles_at, number, square_root
 
@@ -241,3 +242,36 @@ def test_whole_numbers():
     numbers = np.arange(5)
     assert counted_up(numbers, 5) == 8
     assert numbers.tolist() == [0, 2, 4, 6, 8]
+
+
+# -- what is found again ----------------------------------------------------------------------------------------------
+FACTOR = 2.0
+
+
+@lowered
+def times_factor(x: float) -> float:
+    return FACTOR * x
+
+
+@lowered
+def calls_it(x: float) -> float:
+    return times_factor(x) + 1.0
+
+
+def test_code_is_found_by_what_it_follows_from(monkeypatch):
+    """By constants and by functions that are called, too; without reading a source."""
+    before = fingerprint([calls_it])
+    monkeypatch.setattr(inspect, "getsource", None)
+    assert fingerprint([calls_it]) == before != fingerprint([times_factor])
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    changed = fingerprint([calls_it])
+    assert changed != before
+    monkeypatch.setitem(globals(), "FACTOR", 2.0)
+    assert fingerprint([calls_it]) == before
+
+    def times_another(x: float) -> float:
+        return x * FACTOR
+
+    times_another.__name__ = "times_factor"
+    monkeypatch.setitem(globals(), "times_factor", lowered(times_another))
+    assert fingerprint([calls_it]) != before

@@ -287,3 +287,79 @@ def test_a_body_with_ready_kinematics():
         assert np.allclose(np.array(force([0.3, 0.7, -0.4], w, [])).ravel(), -np.cross(w, INERTIA * w), atol=1e-12)
     with pytest.raises(lv.InputError, match="axes"):
         rotations.euler_rates([0.1, 0.2, 0.3], "abc")
+
+
+# -- other velocities, and the index ----------------------------------------------------------------------------------
+def hung_body():
+    """A body of angles whose mass depends on them, loaded along its own axes, and held by a constraint."""
+    return spinning_body(
+        potential=lambda q: 9.81 * m.sin(q[1]),
+        forces=lambda v, t: [-0.3 * v[0], 0.2 * m.sin(t), 0.1 * v[1]],
+        constraints=lambda q: [q[0] - 0.3 * q[1] ** 2],
+    )
+
+
+def rates(equations, q, v, t=0.4):
+    """Accelerations and multipliers, by the constraint on acceleration level."""
+    import casadi as ca
+
+    e, (A, b) = equations, equations.acceleration_constraint
+    at = ca.Function("at", [e.q, e.v, e.s, e.t, e.k], [e.M, A, b, e.f])
+    M, A, b, f = (np.array(part) for part in at(q, v, [], t, []))
+    found = np.linalg.solve(np.block([[M, A.T], [A, np.zeros((1, 1))]]), np.vstack([f, -b])).ravel()
+    return found[:3], found[3:]
+
+
+def test_rates_of_coordinates_in_place_of_quasi_velocities():
+    """(2.22) of S002: w = Z v has the rate Z v' + Z' v, and the multipliers are the same."""
+    body, random = hung_body(), np.random.default_rng(3)
+    plain = body.transformed()
+    assert plain.Z.is_eye() and plain.velocities == ("v_a", "v_b", "v_c")
+    for _ in range(5):
+        q, v, d = random.uniform(-0.8, 0.8, 3), random.uniform(-1, 1, 3), 1e-5
+        Z = np.array(euler_angles(q), dtype=float)
+        w = Z @ v
+        turning = (np.array(euler_angles(q + d * w), float) - np.array(euler_angles(q - d * w), float)) / (2 * d)
+        (own, lam), (other, same) = rates(body, q, v), rates(plain, q, w)
+        assert other == pytest.approx(Z @ own + turning @ v, abs=1e-8)
+        assert same == pytest.approx(lam, rel=1e-11, abs=1e-11)
+
+
+def test_a_run_with_rates_of_coordinates():
+    turned = lv.MultibodyEquations(
+        "a b", kinematics=lambda q: [[1 + q[1] ** 2, 0.0], [0.0, 2.0]], mass=[[1.0, 0.1], [0.1, 2.0]],
+        potential=lambda q: 9.81 * m.sin(q[0]), constraints=lambda q: [q[0] - q[1] ** 2],
+    )  # fmt: skip
+    given = dict(q0=[0.25, 0.5], h=0.02, t_end=0.6, scheme="radau-iia-3")
+    a = lv.simulate(turned.formulate("index-2"), v0=[0.4, 0.25], **given)
+    b = lv.simulate(turned.transformed().formulate("index-2"), v0=[0.5, 0.5], **given)
+    assert np.abs(a.x[:, :2] - b.x[:, :2]).max() < 1e-7 and np.abs(a.y[-1, 0] - b.y[-1, 0]) < 1e-3
+
+
+def test_the_index_by_gamma():
+    """Theorem 2.2 of S002: regular where constraints are independent, and the place where they are not is told."""
+    body = hung_body()
+    found = body.index_test([0.1, 0.5, 0.2])
+    G = np.array([[1.0, -0.6 * 0.5, 0.0]]) @ np.array(euler_angles([0.1, 0.5, 0.2]), float)
+    assert (
+        found.index == 3 and found.gamma == pytest.approx(G @ np.diag(1 / INERTIA) @ G.T) and "index is 3" in str(found)
+    )
+    twice = spinning_body(constraints=lambda q: [q[0] - q[1], 2 * q[1] - 2 * q[0], q[2]])
+    found = twice.index_test([0.1, 0.1, 0.0])
+    assert found.index is None and len(found.dependent) == 1 and found.dependent[0] in (0, 1)
+    assert "Gamma is singular" in str(found) and found.condition < 1e-12
+    fork = lv.MultibodyEquations(
+        "x y", mass=[[1.0, 0.0], [0.0, 2.0]], constraints=lambda q: [q[0] ** 2 + q[1] ** 2 - 1, q[1] * (q[0] - 1)]
+    )
+    assert fork.index_test([1.0, 0.0]).index is None and fork.index_test([0.6, 0.8]).index == 3
+    assert spinning_body().index_test([0.1, 0.2, 0.3]).index == 0
+    with pytest.raises(lv.InputError, match="mass matrix is singular"):
+        lv.MultibodyEquations("x y", mass=[[1.0, 0.0], [0.0, 0.0]], constraints=lambda q: [q[0]]).index_test([0.0, 0.0])
+    with pytest.raises(lv.InputError, match="q must be 3 numbers"):
+        body.index_test([0.1])
+
+
+@pytest.mark.parametrize(("formulation", "index"), [("index-3", 3), ("index-2", 2), ("ggl", 2), ("index-1", 1)])
+def test_gamma_agrees_with_the_index_that_is_measured(formulation, index):
+    body = hung_body()
+    assert body.index_test([0.1, 0.5, 0.2]).index == 3 and body.formulate(formulation).index == index

@@ -460,3 +460,13 @@ def test_long_chains_are_assembled():
     assert [chain_mechanism(n).simulate(t_end=1e-3, h=1e-3).facts.tier for n in (2, 13)] == ["fused", "assembled"]
     runs = [chain_mechanism(3).simulate(t_end=0.05, h=1e-3, tier=tier) for tier in ("fused", "assembled")]
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-13
+
+
+def test_a_body_that_is_drawn_by_its_origin():
+    """A lamina that is drawn by a corner: its centre of mass is where `centre` says, and the corner has a name."""
+    R = np.array([[0.0, -1.0], [1.0, 0.0]])
+    mb = lv.Multibody(planar=True)
+    plate = mb.body("plate", mass=2, inertia=0.3, position=[1, 1], centre=[0.5, 0.2], rotation=R)
+    assert np.allclose(plate.position, [0.8, 1.5]) and np.allclose(plate.origin.at, [1, 1])
+    with pytest.raises(lv.InputError, match="centre"):
+        mb.body("other", mass=2, inertia=0.3, centre=[1, 2, 3])

@@ -379,3 +379,20 @@ def _written_out(element, role):
         return [sum(f * columns[i][j] for j, f in enumerate(value)) for i in range(n)]
 
     return function
+
+
+def test_forces_in_the_axes_of_a_body():
+    """The force in a hinge, along the arm and across it: what a strain gauge on the arm would see."""
+    mb, _ = arm()
+    mb.sensor("load", "hinge.force", relative_to=mb.bodies["arm"])
+    run = mb.simulate(t_end=0.5, h=0.01, tier="reference")
+    in_space, angle = run["hinge.force"], run["hinge.angle"]
+    R = run["arm.rotation"]
+    assert np.abs(run["load"] - np.einsum("nji,nj->ni", R, in_space)).max() < 1e-12 and run["load"].unit == "N"
+    assert np.ptp(angle) > 0.5 and np.abs(run["load"][:, 1]).max() < 1e-12  # in the plane of the motion
+    assert mb.simulate(t_end=0.02, h=0.01, tier="reference")["load"].shape == (3, 3)
+    for what, words in (("hinge.forse", "did you mean"), ("hinge.angle", "only a vector of 3 numbers")):
+        other, _ = arm()
+        other.sensor("seen", what, relative_to=other.bodies["arm"])
+        with pytest.raises(lv.InputError, match=words):
+            other.check()

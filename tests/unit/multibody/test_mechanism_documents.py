@@ -68,6 +68,23 @@ def test_the_examples_have_no_unstable_mode(name):
 
 
 @pytest.mark.slow
+def test_the_steered_arm_of_the_tutorial_comes_to_rest():
+    """It stays where it is steered to, and its velocities stay on the constraints; where its target jumps they do not,
+    and alternate for ever, but nothing grows and no step fails, at rest neither."""
+    text = (DOCS / "mechanism-tutorial.md").read_text(encoding="utf-8")
+    (block,) = (one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "arm6.pd" in one)
+    for smooth in (True, False):
+        names = {"lv": lv}
+        said = block if smooth else re.sub(r"angle=lambda t: .*\)", "angle=0.5)", block)
+        assert said.count("arm6.pd") == 1 and ("lambda" in said) == smooth
+        exec(compile(said, "docs/mechanism-tutorial.md", "exec"), names)
+        run = names["arm6"].simulate(t_end=1000.0, h=0.01, every=1000)
+        assert abs(run["joint0.angle"][-1] - 0.5) < 1e-9
+        assert (run["kinetic_energy"][1:].max() < 1e-9) == smooth
+        assert run["kinetic_energy"][1:].max() < 2.0
+
+
+@pytest.mark.slow
 def test_the_doctest_of_bodies_has_no_unstable_mode():
     """What the example of `livens.bodies` builds runs a thousand seconds with the energy it started with."""
     source = lv.bodies.__doc__

@@ -16,6 +16,12 @@ CASES = {
 }
 
 
+def in_chunks(monkeypatch, steps):
+    """Chunks of so many steps, all of which are computed again."""
+    for name, value in dict(CHUNK=steps, CHUNK_BYTES=0, KEPT_BYTES=0).items():
+        monkeypatch.setattr(tape, name, value)
+
+
 def loss(q, v, t):
     return q[0] + 0.3 * q[1] * q[1] + 0.1 * v[0] + t
 
@@ -88,15 +94,22 @@ def test_lengths_move_the_start_with_them():
     assert abs(by.q0 @ problem.q0) < 1e-12  # nothing is gained by a step off the rod
 
 
+@pytest.mark.parametrize("kept", [0, 2**40, 200_000])
 @pytest.mark.parametrize("case", CASES)
-def test_checkpoints_change_no_bit(case, monkeypatch):
-    """Also with a shorter step at the end, and with a sum over many states."""
-    monkeypatch.setattr(tape, "CHUNK", 300)
+def test_checkpoints_change_no_bit(case, kept, monkeypatch):
+    """Whether all steps are computed again, none, or the first ones; with a shorter step at the end, and with a sum."""
+    in_chunks(monkeypatch, 300)
+    monkeypatch.setattr(tape, "KEPT_BYTES", kept)
+    again, advance = [], tape.Tape.steps_of
+    monkeypatch.setattr(
+        tape.Tape, "steps_of", lambda self, chunk: (again.append(chunk.Z is None), advance(self, chunk))[1]
+    )
     name, scheme, _ = CASES[case]
     problem = lv.problems.load(name)
     step = lv.prepare(problem, scheme=scheme)
     t_end = problem.t0 + 700.4 * problem.h
     both = [lv.value_and_gradient(loss, every=70, keep=keep)(step, t_end=t_end) for keep in ("all", "checkpoints")]
+    assert sum(again) == {0: 4, 2**40: 0}.get(kept, sum(again)) and len(again) == 8
     assert both[0][0] == both[1][0]
     for given in both[0][1].start:
         np.testing.assert_array_equal(both[0][1].start[given], both[1][1].start[given])

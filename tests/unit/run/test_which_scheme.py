@@ -70,9 +70,39 @@ def hamiltonian_orbit(scheme):
     return run, np.abs(run.q[-1] - end["q"]).max(), None
 
 
+def orbit_in_parts(scheme):
+    model = lv.FirstOrder("x y u v", rhs=lambda x: [x[2], x[3], *(-x[:2] / (x[:2] @ x[:2]) ** 1.5)], second="u v")
+    exact = lv.problems.load("kepler", e=0.5).reference
+    x0 = np.concatenate([exact(0.0)["q"], exact(0.0)["v"]])
+    run = lv.simulate(model, x0=x0, scheme=scheme, t_end=20.0, control=lv.StepControl(tolerance=1e-8))
+    return run, np.abs(run.x[-1, :2] - exact(20.0)["q"]).max(), None
+
+
+def expensive_orbit(scheme):
+    """The same with the force evaluated once in every step, and never differentiated."""
+    problem = lv.problems.load("kepler", e=0.5)
+    force = lv.Force(lambda q: -q / (q @ q) ** 1.5, expensive=True)
+    model = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, forces=force)
+    start, end = problem.reference(0.0), problem.reference(20.0)
+    control = lv.StepControl(tolerance=1e-8)
+    run = lv.simulate(model, q0=start["q"], p0=start["v"], scheme=scheme, t_end=20.0, control=control)
+    return run, np.abs(run.q[-1] - end["q"]).max(), None
+
+
+def constrained_energy(scheme):
+    model = lv.ConstrainedHamiltonian(
+        "x y", hamiltonian=lambda q, p: p @ p / 2 + 9.81 * q[1], constraints=lambda q: [(q @ q - 1) / 2]
+    )
+    run = lv.simulate(model, q0=Q0, p0=V0, scheme=scheme, t_end=2.0, control=lv.StepControl(tolerance=1e-8))
+    exact = exact_pendulum()
+    return run, np.abs(run.x[-1] - exact.x[-1]).max(), abs(run.y[-1, 0] - exact.y[-1, 0])
+
+
 CASES = {
     ("Kepler's ellipse, three turns", "-"): (orbit, ["taylor", "gauss-3", "radau-iia-5", "radau"]),
     ("the same as a Hamiltonian", "-"): (hamiltonian_orbit, ["gauss-3", "lobatto-iiia-iiib-4"]),
+    ("the same in two parts", "-"): (orbit_in_parts, ["lobatto-iiia-iiib-4"]),
+    ("the same, its force expensive", "-"): (expensive_orbit, ["semi-explicit:0.5,0.5"]),
     ("stiff, `x' = -1e6 (x - cos t) - sin t`", "-"): (stiff, ["radau-iia-3", "radau", "gauss-3", "lobatto-iiic-3"]),
     ("`a' = -y`, y implicit", "1"): (implicit, ["radau-iia-3", "radau", "gauss-3", "lobatto-iiic-3"]),
     ("pendulum, accelerations constrained", "1"): (functools.partial(swing, "index-1"), ["radau-iia-3", "gauss-3"]),
@@ -85,6 +115,7 @@ CASES = {
         ["radau-iia-3", "murua-3"],
     ),
     ("pendulum, positions constrained", "3"): (functools.partial(swing, "index-3"), ["radau-iia-3", "radau-iia-5"]),
+    ("the same as H(q, p) with a constraint", "3"): (constrained_energy, ["lobatto-iiia-iiib-4", "radau-iia-3"]),
 }
 ROWS = [(problem, index, scheme) for (problem, index), (_, schemes) in CASES.items() for scheme in schemes]
 

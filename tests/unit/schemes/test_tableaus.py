@@ -464,3 +464,6 @@ def test_bad_tableaus():
         tableaus.Pair("odd", tableaus.gauss(1), tableaus.gauss(2))
     with pytest.raises(InputError, match="different nodes or weights"):
         _ = tableaus.Pair("odd", tableaus.gauss(2), tableaus.radau_iia(2)).order
+    heun, euler = (tableaus.Tableau("one", c=[0, 1], A=[[0, 0], [1, 0]], b=b) for b in ([0.5, 0.5], [1, 0]))
+    with pytest.raises(InputError, match="different nodes or weights"):
+        _ = tableaus.Pair("other weights", heun, euler).order

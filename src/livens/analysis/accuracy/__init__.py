@@ -37,6 +37,7 @@ from livens.analysis.accuracy.verdict import Judged, growth, judge, seen
 from livens.analysis.accuracy.witnesses import algebraic_defect, energy_error, steps_per_turn
 from livens.analysis.observables import walk
 from livens.errors import InputError, Interrupted
+from livens.expressions.numbers import not_negative
 from livens.models.model import Model
 from livens.results.result import Result
 from livens.schemes.base import Scheme
@@ -83,6 +84,7 @@ def accuracy(
         words = "events have acted on the run, which companions do not know of; compare with a run of half the step"
         return Estimate(UNKNOWN, notes=[words])
     began = time.perf_counter()
+    seconds, share = not_negative("seconds", seconds), not_negative("share", share)
     try:
         chosen = _scheme(run, scheme, scaling)
         found = _Estimation(run, run.system, chosen, max(seconds, share * run.statistics.wall_s)).estimate()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from livens.analysis.study.grouped import run_members
+from livens.analysis.study.grouped import run_block
 from livens.errors import InputError
 from livens.models.problem import Problem
 
@@ -46,7 +46,7 @@ def run_on_cluster(
     futures = {}
     for first in range(0, len(members), size):
         block = list(members[first : first + size])
-        future = client.submit(_block, build, dict(options), block, final, pure=False, retries=_RETRIES)
+        future = client.submit(run_block, build, dict(options), block, final, pure=False, retries=_RETRIES)
         futures[future] = range(first, first + len(block))
     try:
         for future in as_completed(list(futures)):
@@ -57,10 +57,3 @@ def run_on_cluster(
             yield list(zip(numbers, rows, strict=True))
     finally:
         client.cancel(list(futures))
-
-
-def _block(
-    build: str | Callable[..., Problem], options: Mapping[str, Any], members: Sequence[Mapping[str, Any]], final: bool
-) -> list[dict[str, Any]]:
-    """What a worker does."""
-    return list(run_members(build, options, members, final))

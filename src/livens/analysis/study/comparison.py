@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from livens.analysis.study.ends import checked_members, ensemble_to
 from livens.analysis.study.steps import as_problem, chosen_schemes, end_time
 from livens.analysis.verdicts import Row, plain, rows
 from livens.errors import IntegrationError
 from livens.expressions.numbers import positive
 from livens.models import html
 from livens.models.problem import Problem
+from livens.results.ensemble import Ensemble
 from livens.results.result import Result
 from livens.run.progress import Progress
 from livens.run.simulate import simulate
@@ -30,10 +32,25 @@ class Entry:
     report: tuple[Row, ...]
     errors: dict[str, float]  # by variable at the end, where an exact solution is known
     failure: str = ""
+    many: Ensemble | None = None  # the same scheme on the members of the comparison, if it has any
 
     @property
     def as_promised(self) -> bool:
         return all(row.holds for row in self.report)
+
+    @property
+    def worst(self) -> dict[str, float]:
+        """The largest deviations of all members, over every step; of momenta, relative to each member's own."""
+        if self.many is None:
+            return {}
+        found: dict[str, float] = {}
+        for one in self.many.summary:
+            told = {"constraint": one.max_constraint, "velocity_constraint": one.max_velocity_constraint}
+            told |= ({one.energy: one.max_energy_drift} if one.energy else {}) | one.momentum_drift
+            for name, value in told.items():
+                known = found.get(name, 0.0)
+                found[name] = value if value > known or math.isnan(value) else known
+        return found
 
 
 @dataclass(frozen=True)
@@ -87,8 +104,14 @@ def _entry_object(entry: Entry) -> dict[str, Any]:
         "us_per_step": statistics.wall_s / steps * 1e6 if statistics else None,
         "newton_iterations_mean": statistics.newton_iterations / steps if statistics else None,
         "errors": {name: plain(error) for name, error in entry.errors.items()},
+        "members": None if entry.many is None else _members_object(entry.many, entry.worst),
         "rows": [{key: plain(value) for key, value in vars(row).items()} for row in entry.report],
     }
+
+
+def _members_object(many: Ensemble, worst: Mapping[str, float]) -> dict[str, Any]:
+    reasons = {str(member): why for member, why in many.failures.items()}
+    return {"count": len(many), "failures": reasons, "worst": {name: plain(value) for name, value in worst.items()}}
 
 
 def errors_at_end(run: Result, exact: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -102,16 +125,20 @@ def compare(
     h: float | None = None,
     t_end: float | None = None,
     *,
+    members: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Comparison:
     """Run a problem with several schemes (all that fit, if none are named) and report on each.
+
+    :param members: rows of initial values and parameters, as `livens.ensemble` takes them: every scheme also runs all
+        of these at once, and `worst` of its entry has the largest deviations among them.
 
     >>> import livens as lv
     >>> study = lv.study.compare(lv.problems.load("spring-pendulum-spherical"), "livens-em,livens-midpoint")
     >>> [entry.report[0].verdict for entry in study.entries]
     ['conserved to round-off as promised', 'bounded, no trend']
     """
-    problem = as_problem(problem)
+    problem, starts = as_problem(problem), checked_members(members)
     chosen, end = chosen_schemes(problem, schemes), end_time(problem, t_end)
     step = positive("h", problem.h if h is None else h)
     exact = problem.reference(end) if problem.reference is not None else {}
@@ -124,6 +151,8 @@ def compare(
             except IntegrationError as error:
                 entries.append(Entry(scheme.name, error.result, (), dict.fromkeys(exact, math.nan), str(error)))
                 continue
-            errors = errors_at_end(run, exact)
-            entries.append(Entry(scheme.name, run, tuple(rows(run)), errors))
+            errors, many = errors_at_end(run, exact), None
+            if starts is not None and not scheme.fictive:  # steps of a fictive time are not taken together
+                many = ensemble_to(problem, scheme, step, end, starts)
+            entries.append(Entry(scheme.name, run, tuple(rows(run)), errors, many=many))
     return Comparison(problem.name, step, end, tuple(entries))

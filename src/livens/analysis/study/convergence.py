@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from livens.analysis.study.ends import checked_members, end_of
 from livens.analysis.study.order import Fit, fit_order
 from livens.analysis.study.reference import Reference, reference_at
-from livens.analysis.study.steps import ONLY_THE_END, as_problem, checked, chosen_schemes, end_time, usual_steps
+from livens.analysis.study.steps import as_problem, checked, chosen_schemes, end_time, usual_steps
 from livens.analysis.verdicts import plain
 from livens.errors import IntegrationError
 from livens.models import html
 from livens.models.problem import Problem
 from livens.run.progress import Progress
-from livens.run.simulate import simulate
 from livens.schemes.base import Scheme
 
 
@@ -115,6 +115,7 @@ def converge(
     t_end: float | None = None,
     *,
     repeats: int = 1,
+    members: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Convergence:
     """Run a problem with several schemes and steps, and fit the order of the errors at `t_end`.
@@ -124,24 +125,34 @@ def converge(
     own step and its halves are taken, five in all. A run that fails is kept with its reason and left out of the fit.
     Every run is repeated `repeats` times for its time.
 
+    :param members: rows of initial values and parameters, as `livens.ensemble` takes them: then every scheme and step
+        is one ensemble, errors are Euclidean distances of all members together from an extrapolation, and steps and
+        times are those of all members.
+
     >>> import livens as lv
     >>> study = lv.study.converge(lv.problems.load("simple-pendulum"), "livens-em", t_end=1.0)
     >>> print(f"{study['livens-em'].fits['q'].order:.2f}")
     2.00
+    >>> starts = dict(v0=[[0.0, 0.1 * i] for i in range(20)])
+    >>> study = lv.study.converge(lv.problems.load("simple-pendulum"), "livens-em", t_end=1.0, members=starts)
+    >>> print(f"{study['livens-em'].fits['q'].order:.2f}")
+    2.00
     """
-    problem = as_problem(problem)
+    problem, starts = as_problem(problem), checked_members(members)
     chosen, end = chosen_schemes(problem, schemes), end_time(problem, t_end)
+    if starts is not None and schemes is None:  # steps of a fictive time are not taken together
+        chosen = [scheme for scheme in chosen if not scheme.fictive]
     steps = usual_steps(problem, end) if h is None else checked(h)
     total = sum((end - problem.t0) / step for step in steps) * len(chosen) * repeats
     done = 0.0
     with Progress(f"{problem.name}: convergence", int(total), progress) as bar:
-        reference = reference_at(problem, end, chosen, steps[-1], lambda: bar.update(0))
+        reference = reference_at(problem, end, chosen, steps[-1], lambda: bar.update(0), starts)
         names = tuple(name for name in ("q", "v", "p", "x") if name in reference.values)
         curves = []
         for scheme in chosen:
             points = []
             for step in steps:
-                points.append(_point(problem, scheme, step, end, reference, names, repeats))
+                points.append(_point(problem, scheme, step, end, reference, names, repeats, starts))
                 done += (end - problem.t0) / step * repeats
                 bar.update(int(done))
             fits: dict[str, Fit] = {
@@ -158,22 +169,26 @@ def converge(
 
 
 def _point(
-    problem: Problem, scheme: Scheme, h: float, end: float, reference: Reference, names: Sequence[str], repeats: int
+    problem: Problem,
+    scheme: Scheme,
+    h: float,
+    end: float,
+    reference: Reference,
+    names: Sequence[str],
+    repeats: int,
+    members: Mapping[str, Any] | None,
 ) -> Point:
     wall = math.inf
     for _ in range(max(1, repeats)):
         try:
-            run = simulate(
-                problem, scheme=scheme, h=h, t_end=end, every=ONLY_THE_END, redundant="remove", progress=False
-            )
+            found = end_of(problem, scheme, h, end, members)
         except IntegrationError as error:
             return Point(h, dict.fromkeys(names, math.nan), math.nan, 0, 0, str(error))
-        wall = min(wall, run.statistics.wall_s)
-    errors = {name: reference.error(name, run.last(name)) for name in names}
-    statistics = run.statistics
+        wall = min(wall, found.wall_s)
+    errors = {name: reference.error(name, found.values[name]) for name in names}
     # a correction evaluates the equations with their derivatives; after it the residual is looked at once more
-    evaluations = 2 * statistics.newton_iterations or statistics.steps * scheme.evaluations
-    return Point(h, errors, wall, statistics.steps, evaluations)
+    evaluations = 2 * found.corrections or found.steps * scheme.evaluations
+    return Point(h, errors, wall, found.steps, evaluations)
 
 
 def work_precision(
@@ -183,6 +198,7 @@ def work_precision(
     t_end: float | None = None,
     *,
     repeats: int = 3,
+    members: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Convergence:
     """As `converge`, with every run timed several times.
@@ -192,4 +208,4 @@ def work_precision(
     the residual after it, which decides whether the step is solved. Of a scheme with nothing to solve, it counts
     evaluations of the forces.
     """
-    return converge(problem, schemes, h, t_end, repeats=repeats, progress=progress)
+    return converge(problem, schemes, h, t_end, repeats=repeats, members=members, progress=progress)

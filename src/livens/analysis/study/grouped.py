@@ -14,7 +14,7 @@ from livens.run.plan import Plan
 from livens.run.together import together, why_not
 
 #: Fewer runs than this are over before the code for many of them is compiled.
-_WORTH = 8
+WORTH = 8
 
 
 def run_members(
@@ -38,10 +38,17 @@ def run_members(
             key = plan.model.digest, plan.scheme, plan.h, plan.t0, plan.t_end
             groups.setdefault(key, []).append((i, plan, problem))
     for group in groups.values():
-        if len(group) >= _WORTH:
+        if len(group) >= WORTH:
             _fill(rows, group, members, final)
     for row, chosen in zip(rows, members, strict=True):
         yield run_member(build, options, chosen, final) if row is None else row
+
+
+def run_block(
+    build: str | Callable[..., Problem], options: Mapping[str, Any], members: Sequence[Mapping[str, Any]], final: bool
+) -> list[dict[str, Any]]:
+    """What a process of a sweep does with its share of the members."""
+    return list(run_members(build, options, members, final))
 
 
 def _fill(

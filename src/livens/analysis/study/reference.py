@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from livens.analysis.study.ends import end_of
 from livens.analysis.study.steps import ONLY_THE_END
 from livens.errors import InputError, IntegrationError
 from livens.models.problem import Problem
@@ -40,15 +42,22 @@ class Reference:
 
 
 def reference_at(
-    problem: Problem, t_end: float, schemes: Sequence[Scheme], finest: float, tick: Callable[[], None] = lambda: None
+    problem: Problem,
+    t_end: float,
+    schemes: Sequence[Scheme],
+    finest: float,
+    tick: Callable[[], None] = lambda: None,
+    members: Mapping[str, Any] | None = None,
 ) -> Reference:
     """The problem's exact solution; without one, Taylor series where they fit, and a Richardson extrapolation from runs
     with much smaller steps elsewhere.
+
+    The exact solution is that of the problem's own start: members that start elsewhere have none.
     """
-    if problem.reference is not None:
+    if problem.reference is not None and members is None:
         exact = {name: np.asarray(value, dtype=float) for name, value in problem.reference(t_end).items()}
         return Reference(exact, dict.fromkeys(exact, 0.0), "the exact solution")
-    series = _by_series(problem, t_end)
+    series = _by_series(problem, t_end) if members is None else None
     if series is not None:
         tick()
         return series
@@ -57,7 +66,7 @@ def reference_at(
     equal = equal or [scheme for name in fitting(problem.system) if not (scheme := get(name)).fictive]
     if not equal:
         raise InputError("no reference: the problem has no exact solution, and no scheme with equal steps fits it")
-    return _extrapolated(problem, t_end, max(equal, key=lambda scheme: scheme.order), finest, tick)
+    return _extrapolated(problem, t_end, max(equal, key=lambda scheme: scheme.order), finest, tick, members)
 
 
 def _by_series(problem: Problem, t_end: float) -> Reference | None:
@@ -78,7 +87,14 @@ def _by_series(problem: Problem, t_end: float) -> Reference | None:
     return Reference(values, uncertainty, f"Taylor series of order {_HIGHER} (uncertain by {uncertain})")
 
 
-def _extrapolated(problem: Problem, t_end: float, scheme: Scheme, finest: float, tick: Callable[[], None]) -> Reference:
+def _extrapolated(
+    problem: Problem,
+    t_end: float,
+    scheme: Scheme,
+    finest: float,
+    tick: Callable[[], None],
+    members: Mapping[str, Any] | None,
+) -> Reference:
     """Errors are expanded in powers of h (even ones for a symmetric scheme) and eliminated power by power.
 
     The steps divide the time span, since a shorter last step would spoil the expansion.
@@ -90,22 +106,14 @@ def _extrapolated(problem: Problem, t_end: float, scheme: Scheme, finest: float,
     for level in range(_LEVELS):
         steps = base * 2**level
         try:
-            run = simulate(
-                problem,
-                scheme=scheme,
-                h=span / steps,
-                t_end=t_end,
-                every=ONLY_THE_END,
-                redundant="remove",
-                progress=False,
-            )
+            end = end_of(problem, scheme, span / steps, t_end, members)
         except IntegrationError as error:
             raise InputError(
                 f"no reference: the problem has no exact solution, and a run of {scheme.name} with h = "
                 f"{span / steps:g} failed: {error}"
             ) from None
         for name in names:
-            table[name].append(run.last(name))
+            table[name].append(end.values[name])
         tick()
     values, uncertainty, ratios = {}, {}, {}
     stride = 2 if scheme.symmetric else 1

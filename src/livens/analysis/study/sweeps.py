@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from livens import problems
 from livens.analysis.study.cluster import run_on_cluster
 from livens.analysis.study.crew import Crew, LostWorkerError
 from livens.analysis.study.grid import combinations
-from livens.analysis.study.grouped import run_members
-from livens.analysis.study.member import RUN_OPTIONS, run_member
+from livens.analysis.study.grouped import WORTH, run_block, run_members
+from livens.analysis.study.member import RUN_OPTIONS
 from livens.analysis.study.table import write_table
 from livens.errors import InputError, suggestion
 from livens.expressions.numbers import whole_number
@@ -23,6 +23,9 @@ from livens.run.progress import Progress
 
 #: With one worker, this many runs are taken together at most: a progress bar and Ctrl-C wait for them.
 _TOGETHER = 512
+#: With several workers, each gets about this many blocks of runs, so that none waits long for the last one, and what is
+#: lost with Ctrl-C is little. A block has at least so many runs that they are worth taking together.
+_SHARES = 16
 #: A notebook shows at most this many rows.
 _SHOWN = 20
 
@@ -79,8 +82,8 @@ def sweep(
     :param vary: options of the problem, or ``h``, ``t_end``, ``scheme``, each with its values.
     :param options: the same for what stays as it is.
     :param final: also keep the state at the end of every run: q and v, of a Hamiltonian q and p, else x.
-    :param workers: how many processes; 1 runs here, without any, and takes runs that differ in numbers only together
-        as `livens.ensemble` does. By default one per core.
+    :param workers: how many processes; 1 runs here, without any. By default one per core. Each takes the runs of a
+        block that differ in numbers only together, as `livens.ensemble` does.
     :param client: a client of dask.distributed (``pip install 'livens[cluster]'``): the runs are spread over its
         workers in blocks, and those of workers that are lost are run again by others.
 
@@ -135,9 +138,33 @@ def _spread(
     bar: Progress,
     count: int,
 ) -> Sweep:
-    with Crew(count, run_member) as crew:
-        tasks = [(problem, fixed, member, final) for member in members]
-        return _gathered(name, members, bar, crew.do(tasks))
+    with Crew(count, run_block) as crew:
+        return _gathered(name, members, bar, _answers(crew, problem, members, fixed, final, count))
+
+
+def _answers(
+    crew: Crew,
+    problem: str | Callable[..., Problem],
+    members: list[dict[str, Any]],
+    fixed: dict[str, Any],
+    final: bool,
+    count: int,
+) -> Iterator[list[tuple[int, Any]]]:
+    """Rows of members as blocks of them are done; those of a block whose process was lost are tried one by one."""
+    size = max(WORTH, len(members) // (_SHARES * count)) if len(members) >= WORTH * count else 1
+    blocks = [range(first, min(first + size, len(members))) for first in range(0, len(members), size)]
+    lost: list[int] = []
+    for done in crew.do([(problem, fixed, [members[i] for i in block], final) for block in blocks]):
+        rows: list[tuple[int, Any]] = []
+        for number, answer in done:
+            if isinstance(answer, Exception) and len(blocks[number]) > 1:
+                lost += blocks[number]
+            else:
+                told = [answer] if isinstance(answer, Exception) else answer
+                rows += zip(blocks[number], told, strict=True)
+        yield rows
+    for done in crew.do([(problem, fixed, [members[i]], final) for i in lost]):
+        yield [(lost[number], answer if isinstance(answer, Exception) else answer[0]) for number, answer in done]
 
 
 def _gathered(

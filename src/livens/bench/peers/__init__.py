@@ -19,6 +19,7 @@ class Peer:
     name: str
     module: str
     repeats: int = 1
+    arguments: tuple[str, ...] = ()
     facts: dict[str, Any] | None = None
     trouble: str | None = None
 
@@ -29,7 +30,7 @@ class Peer:
         if self.trouble is not None:
             return
         try:
-            found = run_module(self.module, str(self.repeats))
+            found = run_module(self.module, *(self.arguments or (str(self.repeats),)))
         except ProgramError as error:
             self.facts, self.trouble = None, f"failed ({error})"
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from livens.engine import element_table
 from livens.engine.assembled.assembly import errors_of, gather_sums, reciprocals, run_pieces
 from livens.engine.assembled.dissection import spread, strip
 from livens.engine.assembled.fronts import solve_fronts
@@ -19,5 +20,6 @@ together(
 
 
 def prepare() -> None:
-    """See to it that there is code."""
+    """See to it that there is code, that of what is watched in large systems included."""
     cast(Any, advance).compile()
+    element_table.prepare()

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 
 from livens.engine.assembled.assembly import Assembly
 from livens.engine.assembled.front_class import FrontClass, NoPivotError, Shape, Signature
-from livens.engine.assembled.front_plan import FrontPlan, glued, planned_fronts
+from livens.engine.assembled.front_records import Batch, Core, Front, Source, dense_core
 from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
 
 #: Blocks whose boundary is at most this many times that of the smallest go in the same round. Without such a tolerance
@@ -30,6 +29,10 @@ _MOST_PRODUCTS, _FEW_PRODUCTS, _PRODUCTS_PER_FRONT = 4000, 1000, 40
 #: Rounds in which nearly every front has its own shape, as in nets, are compiled as long as there is no more code than
 #: this many products, and some for each unknown.
 _CODE, _CODE_PER_UNKNOWN = 10_000, 0.5
+#: A tree is irregular if its bodies have more different numbers of joints than this. Its leaves go first if at least
+#: one block in so many is one, and if on average not more than so many hang on one block, as on the hub of a star.
+_REGULAR = 3
+_FEW_LEAVES, _SHARED_LEAVES = 12, 8
 #: So many unknowns are solved at once in the end: no class for a single front. Of large systems they may be more, one
 #: for so many unknowns there are: to compile the last few fronts takes longer than to solve for them.
 _SMALL_CORE, _LARGE_CORE, _UNKNOWNS_PER_CORE = 24, 64, 500
@@ -37,50 +40,6 @@ _SMALL_CORE, _LARGE_CORE, _UNKNOWNS_PER_CORE = 24, 64, 500
 
 #: Boundary, sources in a canonical order, and their numbers.
 _Found = tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]
-
-
-@dataclass
-class Source:
-    """An element, or a front that has been eliminated: what it offers, of which blocks, and where."""
-
-    signature: Signature
-    blocks: tuple[int, ...]
-    place: int  # in the pool, of elements; number of the front among those of its class
-    of: FrontClass | None = None
-    trial: int = 0  # where it stands among the numbers that pivots are chosen by
-
-
-@dataclass
-class Front:
-    """A front of a class: its sources, its own unknowns, and those of its boundary."""
-
-    sources: list[int]
-    own: list[int]
-    boundary: list[int]
-
-
-@dataclass
-class Batch:
-    """Fronts of one class that are eliminated in one round."""
-
-    of: FrontClass
-    first: int  # block of eight fronts
-    stop: int
-    round: int
-
-
-@dataclass
-class Core:
-    """What is left: a matrix whose entries, and right-hand sides, are summed up of the pool."""
-
-    unknowns: np.ndarray
-    rows: np.ndarray
-    columns: np.ndarray
-    positions: np.ndarray
-    right: np.ndarray
-    right_positions: np.ndarray
-    #: How it is eliminated by dense fronts, if it is not solved as one dense matrix.
-    plan: FrontPlan | None = None
 
 
 class Elimination:
@@ -200,6 +159,7 @@ class Elimination:
         """In a tree every joint has its body, found by stripping leaves; then its Schur complement is definite."""
         count = len(self.unknowns)
         self._match: dict[int, int] = {}
+        self._irregular = False
         if count - self.bodies >= self.bodies:
             return
         ends: dict[int, set[int]] = defaultdict(set)
@@ -211,6 +171,7 @@ class Elimination:
         for joint, bodies in ends.items():
             for body in bodies:
                 at[body].add(joint)
+        self._irregular = len({len(joints) for joints in at.values()}) > _REGULAR
         # a body with constraints of its own may have no freedom left for a joint
         free = [not any(self._kinds[b]) or 2 * sum(self._kinds[b]) <= len(self._kinds[b]) for b in range(self.bodies)]
         leaves = [b for b in range(self.bodies) if len(at[b]) == 1 and free[b]]
@@ -269,13 +230,7 @@ class Elimination:
             left = sum(sizes[b] for b in remaining)
             if not able or len(self.classes) > _MOST_CLASSES or left <= core:
                 break
-            smallest = min(cost[b] for b in able)
-            blocked: set[int] = set()
-            chosen = []
-            for b in able:
-                if cost[b] <= max(_TOLERANCE * smallest, smallest + _MORE) and b not in blocked:
-                    chosen.append(b)
-                    blocked.update(found[b][0])
+            chosen = self._leaves(able, found, len(remaining)) or _cheapest(able, found, cost)
             groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
             planned, taken_over = self._taken_over(chosen, found)
             for b in chosen:
@@ -304,6 +259,23 @@ class Elimination:
             self.rounds += 1
         self._core_blocks = remaining
 
+    def _leaves(self, able: list[int], found: dict[int, _Found], remaining: int) -> list[int]:
+        """Of an irregular tree: blocks with one neighbour, if there are many; of those on one block the first.
+
+        The others wait for the next round, and take over what this one leaves to their neighbour. So all bodies look
+        alike, whether much or little hung on them.
+        """
+        hanging = [b for b in able if len(found[b][0]) <= 1] if self._match and self._irregular else []
+        if _FEW_LEAVES * len(hanging) < remaining:
+            return []
+        served: set[int] = set()
+        chosen = []
+        for b in hanging:
+            if b not in served and not served.intersection(found[b][0]):
+                chosen.append(b)
+                served.update(found[b][0])
+        return chosen if _SHARED_LEAVES * len(chosen) >= len(hanging) else []
+
     def _taken_over(
         self, chosen: list[int], found: dict[int, _Found]
     ) -> tuple[dict[int, _Found], dict[int, list[tuple[int, tuple[int, int]]]]]:
@@ -325,7 +297,8 @@ class Elimination:
                 for number, role in self._at_block[x]:
                     source = self.sources[number]
                     others = [other for other in source.blocks if other not in (x, b)]
-                    if source.of is not None and not any(self._alive[other] for other in others):
+                    joined = source.of is not None or len(source.blocks) > 1
+                    if joined and not any(self._alive[other] for other in others):
                         taken[b].append((x, (number, role)))
                         local = tuple(place if i == role else -1 for i in range(len(source.blocks)))
                         more.append((place, source.signature.number, role, number, (source.signature, -1, local)))
@@ -450,10 +423,13 @@ class Elimination:
         return Core(np.array(unknowns, dtype=np.int64), rows, columns, positions, targets, right_positions)
 
 
-def dense_core(assembly: Assembly) -> Core:
-    """All of the matrix, in dense fronts."""
-    rows, columns, positions = assembly.places
-    pieces = assembly.pieces
-    plan = planned_fronts(rows, columns, glued(pieces.multiplier, pieces.body, rows, columns), pieces.multiplier)
-    none = np.zeros(0, dtype=np.int64)
-    return Core(np.arange(pieces.size), rows, columns, positions, none, none, plan)
+def _cheapest(able: list[int], found: dict[int, _Found], cost: dict[int, int]) -> list[int]:
+    """Blocks with small boundaries that are not coupled to each other."""
+    smallest = min(cost[b] for b in able)
+    blocked: set[int] = set()
+    chosen = []
+    for b in able:
+        if cost[b] <= max(_TOLERANCE * smallest, smallest + _MORE) and b not in blocked:
+            chosen.append(b)
+            blocked.update(found[b][0])
+    return chosen

@@ -43,18 +43,24 @@ _ASK, _ASK_OFTEN = 16, 4
 KNOWN, SIZE, COORDINATES, MULTIPLIERS, CORRECTIONS, SLOW, KEPT, BOOK = range(8)
 
 
-#: Where a call says how many steps are done, and how many corrections the last one took.
-STEPS_DONE, TAKEN, _TOLD = range(3)
+#: Where a call says how many parts of steps are done, and how many corrections the last one took.
+PARTS_DONE, TAKEN, _TOLD = range(3)
 
 
 @dataclass(frozen=True, eq=False)
 class Room(Record):
-    """The arrays of a chunk of steps: step s goes from ``Z[s]`` to ``Z[s+1]`` and leaves its unknowns in ``X[s+RING]``.
+    """The arrays of a chunk of steps. A step is one part, or of a composition several, whose sizes are `weights` times
+    its own and which begin at `begins` times that.
 
-    ``M[s]`` is the memory of the equations, and behind it what the loop itself carries on, from entry `book` on.
+    Part r goes from ``Z[r]`` to ``Z[r+1]`` and leaves its unknowns in ``X[r+RING*parts]``. ``M[r]`` is the memory of
+    the equations, and behind it, from entry `book` on, what the loop itself carries on to that part of the next step.
+    Corrections `dx` and bounds `scale` are those of each part.
     """
 
     c: Doubles
+    parts: int
+    weights: Doubles
+    begins: Doubles
     states: int
     Z: Doubles
     size: int
@@ -71,20 +77,24 @@ class Room(Record):
     told: Integers
 
     @classmethod
-    def of(cls, k: np.ndarray, states: int, unknowns: int, memory: int, steps: int) -> Room:
+    def of(cls, k: np.ndarray, weights: tuple[float, ...], states: int, unknowns: int, memory: int, steps: int) -> Room:
         """Room for so many steps."""
+        parts = len(weights)
         return cls(
             np.concatenate([[0.0, 0.0], k]),
+            parts,
+            np.array(weights),
+            np.concatenate([[0.0], np.cumsum(weights)[:-1]]),
             states,
-            np.zeros((steps + 1, states)),
+            np.zeros((steps * parts + 1, states)),
             unknowns,
-            np.zeros((steps + RING, unknowns)),
+            np.zeros(((steps + RING) * parts, unknowns)),
             memory + BOOK,
-            np.zeros((steps + 1, memory + BOOK)),
+            np.zeros(((steps + 1) * parts, memory + BOOK)),
             memory,
             np.zeros(steps, dtype=np.int64),
-            np.zeros(unknowns),
-            np.zeros(unknowns),
+            np.zeros((parts, unknowns)),
+            np.zeros((parts, unknowns)),
             np.zeros(unknowns),
             np.zeros(unknowns),
             np.zeros(2 * unknowns),
@@ -100,52 +110,53 @@ def _residual(p: Parts, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: D
 
 
 @lowered
-def _curvature_explains(p: Parts, x: Doubles, z: Doubles, w: Room) -> bool:
+def _curvature_explains(p: Parts, x: Doubles, z: Doubles, w: Room, dx: Doubles, scale: Doubles) -> bool:
     """As `livens.engine.newton.curvature_explains`."""
     there, forth, back = w.work, w.other, w.other + w.size
     for i in range(w.size):
-        there[i] = x[i] + w.dx[i]
-    _residual(p, there, z, w.c, forth, w.scale)
+        there[i] = x[i] + dx[i]
+    _residual(p, there, z, w.c, forth, scale)
     for i in range(w.size):
-        there[i] = x[i] - w.dx[i]
-    _residual(p, there, z, w.c, back, w.scale)
+        there[i] = x[i] - dx[i]
+    _residual(p, there, z, w.c, back, scale)
     for i in range(w.size):
         curvature = 0.5 * abs(forth[i] - 2.0 * w.r[i] + back[i])
-        if not abs(w.r[i]) <= 1.0 / w.scale[i] + 10.0 * curvature:
+        if not abs(w.r[i]) <= 1.0 / scale[i] + 10.0 * curvature:
             return False
     return True
 
 
 @lowered
-def solve_step(p: Parts, x: Doubles, z: Doubles, w: Room, keep: bool) -> int:
-    """Newton's method for one step from the guess x, down to the round-off floor: how it ended.
+def solve_step(p: Parts, x: Doubles, z: Doubles, w: Room, part: int, keep: bool) -> int:
+    """Newton's method for one part of a step from the guess x, down to the round-off floor: how it ended.
 
     With `keep`, corrections behind the first use its factors as long as each gains a digit.
     """
+    dx, scale = w.dx + part * w.size, w.scale + part * w.size
     last, before, first, stalls = np.inf, np.inf, 0.0, 0
     full = True
     for iteration in range(1, MOST_CORRECTIONS + 1):
         w.told[TAKEN] = iteration
         if full:
             run(p, NEWTON, POOL, x, z, w.c, p.pool)
-            found = sum_rows(p, w.r, w.scale)
+            found = sum_rows(p, w.r, scale)
             if iteration == 1:
                 first = found
-            solve(p, KEEP if keep else FACTOR, w.r, w.dx)
+            solve(p, KEEP if keep else FACTOR, w.r, dx)
         else:
-            solve(p, FORWARD, w.r, w.dx)
+            solve(p, FORWARD, w.r, dx)
         if p.turning:
-            p.context[3] = address(w.dx)
+            p.context[3] = address(dx)
             run(p, TURN, ENDS, x, z, w.c, p.ends)
-        subtract(p, x, w.dx)
-        worst = _residual(p, x, z, w.c, w.r, w.scale)
+        subtract(p, x, dx)
+        worst = _residual(p, x, z, w.c, w.r, scale)
         # no gain, or nearly there: are the bounds those of another time? To ask costs a third of a correction
         if worst > 0.5 * last or (iteration == 1 and 1.0 < worst < 1e4):
             stalls += iteration > 1
-            bounds(p, x, z, w.c, w.dx, w.scale)
-            worst = largest_scaled(p, w.r, w.scale)
-            if stalls > 1 and worst <= CURVATURE_LIMIT and _curvature_explains(p, x, z, w):
-                _residual(p, x, z, w.c, w.r, w.scale)  # whose parts are needed at the end of the step
+            bounds(p, x, z, w.c, dx, scale)
+            worst = largest_scaled(p, w.r, scale)
+            if stalls > 1 and worst <= CURVATURE_LIMIT and _curvature_explains(p, x, z, w, dx, scale):
+                _residual(p, x, z, w.c, w.r, scale)  # whose parts are needed at the end of the step
                 return DONE
         if iteration == 2:
             before = first
@@ -163,69 +174,74 @@ def solve_step(p: Parts, x: Doubles, z: Doubles, w: Room, keep: bool) -> int:
 
 
 @lowered
-def finish_step(p: Parts, s: int, corrections: int, w: Room) -> None:
-    """End of step s, and what goes on from it: the best predictors, and how many steps they can look back on."""
-    x = w.X + (s + RING) * w.size
-    old, new = w.M + s * w.width, w.M + (s + 1) * w.width
+def finish_step(p: Parts, r: int, corrections: int, w: Room) -> None:
+    """End of part r, and what goes on from it: the best predictors, and how many steps they can look back on."""
+    stride = w.parts * w.size
+    x = w.X + (r * w.size + RING * stride)
+    old, new = w.M + r * w.width, w.M + (r + 1) * w.width
     if p.pushed:  # by what the last residual was made of
         sum_up(p, IMPULSES, p.impulses, p.first_multiplier)
-    end(p, x, w.Z + s * w.states, old, w.c, w.Z + (s + 1) * w.states, new)
-    old, new = old + w.book, new + w.book
+    end(p, x, w.Z + r * w.states, old, w.c, w.Z + (r + 1) * w.states, new)
+    old, new = old + w.book, w.M + ((r + w.parts) * w.width + w.book)
     for i in range(BOOK):
         new[i] = old[i]
     known = int(old[KNOWN]) if old[SIZE] == w.c[0] else 0
     count = known + 1
     if known > 0 and (known < RING or count % _ASK == 0 or (corrections > 1 and count % _ASK_OFTEN == 0)):
         cut, most = p.first_multiplier, min(known, RING)
-        new[COORDINATES] = best_candidate(x, w.size, p.weights, p.reach, most, 0, cut, w.work)
-        new[MULTIPLIERS] = best_candidate(x, w.size, p.weights, p.reach, most, cut, w.size, w.work)
+        new[COORDINATES] = best_candidate(x, stride, p.weights, p.reach, most, 0, cut, w.work)
+        new[MULTIPLIERS] = best_candidate(x, stride, p.weights, p.reach, most, cut, w.size, w.work)
     new[KNOWN], new[SIZE] = count, w.c[0]
     new[CORRECTIONS] = corrections
     new[SLOW] = old[SLOW] + 1.0 if corrections > 1 and known >= RING else 0.0
-    w.iterations[s] = corrections
+    s = r // w.parts
+    w.iterations[s] = corrections if r == s * w.parts else w.iterations[s] + corrections
 
 
 @lowered
-def start_step(p: Parts, s: int, w: Room) -> bool:
-    """Predict the unknowns of step s; whether there was something to predict from."""
-    old, x = w.M + s * w.width, w.X + (s + RING) * w.size
+def start_step(p: Parts, r: int, w: Room) -> bool:
+    """Predict the unknowns of part r; whether there was something to predict from."""
+    stride = w.parts * w.size
+    old, x = w.M + r * w.width, w.X + (r * w.size + RING * stride)
     p.context[0] = address(old)
     book = old + w.book
     if book[KNOWN] == 0.0 or book[SIZE] != w.c[0]:
-        past = x + (-w.size)
+        past = x + (-stride)
         for i in range(w.size):
             x[i] = past[i]
         return False
-    predict_unknowns(p, x, int(book[COORDINATES]), int(book[MULTIPLIERS]))
+    predict_unknowns(p, x, stride, int(book[COORDINATES]), int(book[MULTIPLIERS]))
     return True
 
 
 @lowered
 def advance(p: Parts, w: Room, h: float, origin: float, first: int, done: int, steps: int, chords: bool) -> int:
-    """Take the steps from number `done` to `steps` of a chunk: how it ended."""
-    w.c[0] = h
-    for s in range(done, steps):
-        w.told[STEPS_DONE] = s
-        number = first + s
-        w.c[1] = origin + number * h
-        book = w.M + (s * w.width + w.book)
+    """Take the steps of a chunk up to number `steps`, from part `done` on: how it ended."""
+    for r in range(done, steps * w.parts):
+        w.told[PARTS_DONE] = r
+        s = r // w.parts
+        part, number = r - s * w.parts, first + s
+        w.c[0] = w.weights[part] * h
+        w.c[1] = origin + number * h + w.begins[part] * h
+        book = w.M + (r * w.width + w.book)
         if book[SLOW] >= _PATIENCE:
             book[KEPT] = 1.0
         kept = book[KEPT] != 0.0
         if kept and not chords:
             return CHORDS
-        smooth = start_step(p, s, w)
-        x, z = w.X + (s + RING) * w.size, w.Z + s * w.states
+        smooth = start_step(p, r, w)
+        x, z = w.X + (r + RING * w.parts) * w.size, w.Z + r * w.states
         if number % REFRESH == 0 or not smooth:
+            dx = w.dx + part * w.size
             if not smooth:
                 for i in range(w.size):
-                    w.dx[i] = 0.0
-            bounds(p, x, z, w.c, w.dx, w.scale)
+                    dx[i] = 0.0
+            bounds(p, x, z, w.c, dx, w.scale + part * w.size)
         # dense fronts store their factors in any case
         keep = p.fronts.dense.count > 0 or (kept and book[CORRECTIONS] > 1.0)
-        status = solve_step(p, x, z, w, keep)
+        status = solve_step(p, x, z, w, part, keep)
         if status != DONE:
             return status
-        finish_step(p, s, w.told[TAKEN], w)
-    w.told[STEPS_DONE] = steps
+        finish_step(p, r, w.told[TAKEN], w)
+    w.told[PARTS_DONE] = steps * w.parts
     return DONE

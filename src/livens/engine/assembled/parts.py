@@ -115,9 +115,9 @@ def largest_scaled(p: Parts, r: Doubles, scale: Doubles) -> float:
 
 
 @lowered
-def predict_unknowns(p: Parts, x: Doubles, coordinates: int, multipliers: int) -> None:
-    """x from the rows before it, by one predictor for coordinates and another for multipliers."""
-    order(p.team, PREDICT, address(x), coordinates, multipliers, 0, 0, 0)
+def predict_unknowns(p: Parts, x: Doubles, stride: int, coordinates: int, multipliers: int) -> None:
+    """x from those before it, `stride` numbers apart, by one predictor for coordinates and another for multipliers."""
+    order(p.team, PREDICT, address(x), coordinates, multipliers, stride, 0, 0)
     everybody(p)
 
 
@@ -210,8 +210,8 @@ def share(p: Parts, rank: int) -> None:
             share_begins(p.size, rank + 1, t.size),
         )
         cut = min(max(p.first_multiplier, first), stop)
-        predict(x, p.size, p.weights + given[1] * RING, x, first, cut)
-        predict(x, p.size, p.weights + given[2] * RING, x, cut, stop)
+        predict(x, given[3], p.weights + given[1] * RING, x, first, cut)
+        predict(x, given[3], p.weights + given[2] * RING, x, cut, stop)
     elif what == CORRECT:
         x, dx = doubles_at(given[0]), doubles_at(given[1])
         for i in range(share_begins(p.size, rank, t.size), share_begins(p.size, rank + 1, t.size)):

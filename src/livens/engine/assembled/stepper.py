@@ -10,14 +10,14 @@ import numpy as np
 from livens.engine.assembled import code, loop
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.fronts import Fronts, no_fronts
-from livens.engine.assembled.loop import BOOK, CHORDS, STEPS_DONE, TAKEN, Room
+from livens.engine.assembled.loop import BOOK, CHORDS, PARTS_DONE, TAKEN, Room
 from livens.engine.assembled.parts import Parts, bounds, serve
 from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
 from livens.engine.assembled.solver import AssembledSolver
 from livens.engine.assembled.team import at_work, team_of
 from livens.engine.loop import Policy
 from livens.engine.newton import DONE
-from livens.engine.step_size import NO_CONTROL, Control, next_size, shorten
+from livens.engine.step_size import NO_CONTROL, UNITS, Control, next_size, shorten
 from livens.engine.steps import Carry, Cost, Steps, Trouble, finite
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class AssembledStepper:
         self._fronts = Fronts(elimination, bench, threads) if elimination is not None else None
         self._solver = AssembledSolver(bench)
         fronts = no_fronts() if self._fronts is None else self._fronts.arrays
-        self._pieces = assembly.pieces
+        self._pieces, self._count = assembly.pieces, len(assembly.pieces.weights)
         self._parts = Parts(
             assembly.pieces.size,
             assembly.addresses,
@@ -97,22 +97,28 @@ class AssembledStepper:
         serve(self._parts, rank, number)
 
     def _equal(self, carry: Carry, w: Room, steps: int, policy: Policy) -> Steps:
-        done, trouble = 0, None
-        while done < steps and trouble is None:
+        done, trouble = 0, None  # parts of steps
+        while done < steps * self._count and trouble is None:
             if self._fronts is not None:
                 chords = self._fronts.chords
                 status = loop.advance(self._parts, w, policy.h, policy.origin, policy.first, done, steps, chords)
-                done = int(w.told[STEPS_DONE])
+                done = int(w.told[PARTS_DONE])
                 if status == DONE:
                     break
                 if status == CHORDS:
                     self._keep_factors()
                     continue
-            w.c[0], w.c[1] = policy.h, policy.origin + (policy.first + done) * policy.h
+            self._set_time(w, done, policy.h, policy.origin + (policy.first + done // self._count) * policy.h)
             trouble = self._refused(w, done)
             done += trouble is None
+        done //= self._count
         t = policy.origin + np.arange(policy.first + 1, policy.first + done + 1) * policy.h
         return self._steps(carry, w, done, t, np.full(done, policy.h), trouble)
+
+    def _set_time(self, w: Room, r: int, h: float, t: float) -> None:
+        """The size and the time of part r, which is one of a step of size h from t."""
+        part = r % self._count
+        w.c[0], w.c[1] = w.weights[part] * h, t + w.begins[part] * h
 
     def _keep_factors(self) -> None:
         begun = time.perf_counter()
@@ -123,22 +129,26 @@ class AssembledStepper:
     # -- arrays -------------------------------------------------------------------------------------------------------
     def _filled(self, carry: Carry, steps: int) -> Room:
         """Room for `steps` steps, with their past filled in. What was there before is overwritten."""
-        width = self._pieces.memory.size + BOOK
+        book, count = self._pieces.memory.size, self._count
         w = self._room
         if w is None or len(w.iterations) < steps:
             w = self._room = self._new_room(steps)
-        w.Z[0], w.dx[:], w.scale[:] = carry.z, carry.dx, carry.scale
-        w.X[:RING] = carry.x if len(carry.x) == RING else carry.x[-1]
-        if carry.memory.size == width:
-            w.M[0] = carry.memory
+        w.Z[0], w.dx.ravel()[:], w.scale.ravel()[:] = carry.z, carry.dx, carry.scale
+        self._by_step(w.X)[:RING] = carry.x if len(carry.x) == RING else carry.x[-1]
+        if carry.memory.size == count * (book + BOOK):
+            self._by_step(w.M)[0] = carry.memory
         else:  # before the first step
-            w.M[0, width - BOOK :] = 0.0
-            w.M[0, : width - BOOK] = self._pieces.remember(carry.z, np.concatenate([[0.0, carry.t], self._k]))
+            w.M[:count] = 0.0
+            w.M[0, :book] = self._pieces.remember(carry.z, np.concatenate([[0.0, carry.t], self._k]))
         return w
 
     def _new_room(self, steps: int) -> Room:
         pieces = self._pieces
-        return Room.of(self._k, pieces.layout.size, pieces.size, pieces.memory.size, steps)
+        return Room.of(self._k, pieces.weights, pieces.layout.size, pieces.size, pieces.memory.size, steps)
+
+    def _by_step(self, parts: np.ndarray) -> np.ndarray:
+        """An array with one row for each part as one with a row for each step."""
+        return parts.reshape(-1, self._count * parts.shape[1])
 
     def _steps(
         self,
@@ -150,49 +160,52 @@ class AssembledStepper:
         trouble: Trouble | None = None,
         reached: bool = False,
     ) -> Steps:
-        last = float(t[-1]) if taken else before.t
-        past = w.X[taken : taken + RING].copy()
-        carry = Carry(last, w.Z[taken].copy(), past, w.dx.copy(), w.scale.copy(), w.M[taken].copy())
-        times, X, M = np.concatenate([[before.t], t]), w.X[RING : RING + taken], w.M[1 : taken + 1]
-        states = w.Z[: taken + 1]
+        last, X, M = float(t[-1]) if taken else before.t, self._by_step(w.X), self._by_step(w.M)
+        states = np.ascontiguousarray(w.Z[: taken * self._count + 1 : self._count])
+        carry = Carry(
+            last, states[-1].copy(), X[taken : taken + RING].copy(), w.dx.ravel().copy(), w.scale.ravel().copy(),
+            M[taken].copy(),
+        )  # fmt: skip
+        times, X, M = np.concatenate([[before.t], t]), X[RING : RING + taken], M[1 : taken + 1]
         steps = Steps(times, states, sizes, X, w.iterations[:taken], before, carry, trouble, reached, M=M)
         return finite(steps, w, self._compiled.layout)
 
-    # -- one step by itself -------------------------------------------------------------------------------------------
-    def _refused(self, w: Room, s: int) -> Trouble | None:
-        """A step the compiled loop did not solve: from other guesses, then with pivoting; why not, if it is not."""
-        z, c, x = w.Z[s], w.c, w.X[s + RING]
+    # -- one step, or part of one, by itself --------------------------------------------------------------------------
+    def _refused(self, w: Room, r: int) -> Trouble | None:
+        """A part the compiled loop did not solve: from other guesses, then with pivoting; why not, if it is not."""
+        count, part = self._count, r % self._count
+        z, c, x = w.Z[r], w.c, w.X[r + RING * count]
         trouble: Trouble | None = None
-        self._solver.memory = w.M[s]
-        smooth = loop.start_step(self._parts, s, w)
-        own = self._pieces.guess(z, c, lambda y: self._bench.residual(y, z, w.M[s], c))
-        guesses = [own, w.X[s + RING - 1].copy()]
+        self._solver.memory = w.M[r]
+        smooth = loop.start_step(self._parts, r, w)
+        own = self._pieces.guess(z, c, lambda y: self._bench.residual(y, z, w.M[r], c))
+        guesses = [own, w.X[r + RING * count - count].copy()]
         if self._fronts is not None:
             for guess in guesses:
-                status, count = self._solve(w, s, guess)
+                status, corrections = self._solve(w, r, guess)
                 if status == DONE:
-                    loop.finish_step(self._parts, s, count, w)
+                    loop.finish_step(self._parts, r, corrections, w)
                     return None
         elif smooth:
             guesses.insert(0, x.copy())
         for guess in guesses:
-            solution, count, trouble, dx, scale = self._solver.solve(guess, z, c)
+            solution, corrections, trouble, dx, scale = self._solver.solve(guess, z, c)
             if trouble is None:
-                x[:], w.dx[:], w.scale[:] = solution, dx, scale
-                w.r[:] = self._bench.residual(x, z, w.M[s], c)
-                loop.finish_step(self._parts, s, count, w)
+                x[:], w.dx[part], w.scale[part] = solution, dx, scale
+                w.r[:] = self._bench.residual(x, z, w.M[r], c)
+                loop.finish_step(self._parts, r, corrections, w)
                 self.cost.reference_steps += 1
                 return None
         return trouble
 
-    def _solve(self, w: Room, s: int, guess: np.ndarray) -> tuple[int, int]:
+    def _solve(self, w: Room, r: int, guess: np.ndarray) -> tuple[int, int]:
         """Newton's method on fronts from a guess, with bounds made anew."""
         assert self._fronts is not None
-        x = w.X[s + RING]
-        x[:], w.dx[:] = guess, 0.0
-        self._bench.context[0] = w.M[s].ctypes.data
-        bounds(self._parts, x, w.Z[s], w.c, w.dx, w.scale)
-        return loop.solve_step(self._parts, x, w.Z[s], w, False), int(w.told[TAKEN])
+        x, part = w.X[r + RING * self._count], r % self._count
+        x[:], w.dx[part] = guess, 0.0
+        self._bench.context[0] = w.M[r].ctypes.data
+        bounds(self._parts, x, w.Z[r], w.c, w.dx[part], w.scale[part])
+        return loop.solve_step(self._parts, x, w.Z[r], w, part, False), int(w.told[TAKEN])
 
     # -- steps of controlled size -------------------------------------------------------------------------------------
     def _controlled(self, carry: Carry, w: Room, steps: int, policy: Policy, going: np.ndarray) -> Steps:
@@ -216,40 +229,49 @@ class AssembledStepper:
     ) -> Trouble | tuple[float | None, bool]:
         """Step s with the largest size that succeeds: its end, unless there is none, and whether it is the last."""
         control, now = self._control, going[0]
+        shortest = max(control.smallest, UNITS * abs(t))
+        if not now["size"] >= shortest:
+            going["size"] = shortest
         while True:
             h = min(float(now["size"]), control.largest)
-            if not h >= control.smallest:
-                what = f"no step of at least {control.smallest:g} succeeded"
-                self._solver.memory = w.M[s]
-                return self._solver.trouble(w.X[s + RING], w.Z[s], w.c, w.dx, what)
+            if not h >= shortest:
+                what = f"no step of at least {shortest:.3g} succeeded"
+                first = s * self._count
+                self._solver.memory = w.M[first]
+                return self._solver.trouble(w.X[first + RING * self._count], w.Z[first], w.c, w.dx[0], what)
             final = t + h >= policy.t_end - 1e-10 * h
             if final:
                 if not policy.to_the_end:
                     return None, True
                 h = policy.t_end - t
-            w.c[0], w.c[1] = h, t
-            norm = self._attempt(w, s)
+            norm = self._attempt(w, s, h, t)
             if norm is not None and norm <= 1.0:
                 break
             shorten(control, going, h, norm is not None, 0.0 if norm is None else norm)
         next_size(control, going, h, norm, final)
         return (policy.t_end if final else t + h), final
 
-    def _attempt(self, w: Room, s: int) -> float | None:
-        """Solve step s with the size in c: its estimated error in units of what is tolerated, None if it failed."""
-        smooth = loop.start_step(self._parts, s, w)
-        x, z = w.X[s + RING], w.Z[s]
-        status = None
-        if self._fronts is not None:
-            guess = x.copy() if smooth else self._pieces.guess(
-                z, w.c, lambda y: self._bench.residual(y, z, w.M[s], w.c)
-            )  # fmt: skip
-            status, count = self._solve(w, s, guess)
-        if status == DONE:
-            loop.finish_step(self._parts, s, count, w)
-        elif self._refused(w, s) is not None:
-            return None
+    def _attempt(self, w: Room, s: int, h: float, t: float) -> float | None:
+        """Solve step s with this size: its estimated error in units of what is tolerated, None if it failed."""
+        for r in range(s * self._count, (s + 1) * self._count):
+            self._set_time(w, r, h, t)
+            if not self._solved(w, r):
+                return None
         if not self._control.absolute.size or self._pieces.error is None:
             return 0.0
-        error, size = self._pieces.error(x, z, w.c)
+        error, size = self._pieces.error(w.X[s + RING], w.Z[s], w.c)
         return float(np.max(np.abs(error) / (self._control.absolute + self._control.relative * size), initial=0.0))
+
+    def _solved(self, w: Room, r: int) -> bool:
+        """Whether part r, with the size and time in c, could be solved."""
+        smooth = loop.start_step(self._parts, r, w)
+        x, z = w.X[r + RING * self._count], w.Z[r]
+        if self._fronts is not None:
+            guess = x.copy() if smooth else self._pieces.guess(
+                z, w.c, lambda y: self._bench.residual(y, z, w.M[r], w.c)
+            )  # fmt: skip
+            status, corrections = self._solve(w, r, guess)
+            if status == DONE:
+                loop.finish_step(self._parts, r, corrections, w)
+                return True
+        return self._refused(w, r) is None

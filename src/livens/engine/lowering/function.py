@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 import ctypes
 import functools
+import hashlib
 import inspect
+import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from livens.engine.lowering.kinds import BOOL, FLOAT, INT, NOTHING, Kind, kinds_of, slot
-from livens.engine.native import Code, compile_library
+from livens.engine.native import Code, find_or_compile_library
 
 F = TypeVar("F", bound=Callable[..., Any])
 _C: dict[Kind, Any] = {INT: ctypes.c_int64, FLOAT: ctypes.c_double, BOOL: ctypes.c_bool, NOTHING: None}
@@ -44,9 +48,12 @@ class Lowered:
 
     @functools.cached_property
     def _library(self) -> Code:
-        from livens.engine.lowering.translate import library
+        def text() -> str:
+            from livens.engine.lowering.translate import library
 
-        return compile_library(library(self._together))
+            return library(self._together)
+
+        return find_or_compile_library(fingerprint(self._together), text)
 
     @functools.cached_property
     def _entry(self) -> tuple[Any, list[tuple[int, Kind]]]:
@@ -87,6 +94,47 @@ def together(*functions: Any) -> None:
     """Compile these functions, and what they call, at one time."""
     for function in functions:
         function._together = functions
+
+
+def fingerprint(functions: Iterable[Lowered]) -> str:
+    """What the code of these functions follows from: their bytecode, and that of all they call, with the values of
+    constants, the fields of records, and the modules that translate. Sources are read only where nothing is found.
+    """
+    waiting, told = list(functions), dict[str, str]()
+    while waiting:
+        one = waiting.pop()
+        if one.name in told:
+            continue
+        code, known = one.function.__code__, one.function.__globals__
+        constants = []
+        for name in code.co_names:
+            value = known.get(name)
+            if isinstance(value, Lowered):
+                waiting.append(value)
+            elif isinstance(value, ModuleType):
+                inside = ((word, getattr(value, word, None)) for word in code.co_names)
+                constants += [(name, word, number) for word, number in inside if isinstance(number, (int, float))]
+            elif isinstance(value, (bool, int, float)):
+                constants.append((name, "", value))
+        kinds = [(name, kind.llvm, kind.element, _fields(kind)) for name, kind in one.kinds.items()]
+        words = code.co_names, code.co_varnames, code.co_consts
+        told[one.name] = f"{one.fast} {code.co_code.hex()} {words} {constants} {kinds}"
+    return f"{translators()} {sys.version} {sorted(told.items())}"
+
+
+def _fields(kind: Kind) -> list[Any]:
+    """The fields of a record, and of records in it."""
+    if kind.record is None:
+        return []
+    return [(name, field.llvm, field.element, _fields(field)) for name, field in kinds_of(kind.record).items()]
+
+
+@functools.cache
+def translators() -> str:
+    """A fingerprint of the modules that translate: the same function may become other code tomorrow."""
+    here = Path(__file__).parent
+    files = [*sorted(here.glob("*.py")), here.parent / "emit.py"]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def ready(function: Any) -> bool:

@@ -29,7 +29,7 @@ def from_system(system: System, expensive: Sequence[str]) -> Terms:
     V_cheap -= T_0
     H = kinetic + V_cheap + V_expensive
     T, V = (None, None) if ca.depends_on(kinetic, d.q) else (kinetic, V_cheap)
-    return Terms(d.q, d.p, d.v, d.t, d.k, H, T, V, V_expensive, forces[0], forces[1])
+    return Terms(d.q, d.p, d.v, d.t, d.k, H, T, V, V_expensive, forces[0], forces[1], system.box)
 
 
 def _check(system: System, d: Dynamics) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
@@ -12,10 +12,11 @@ import numpy as np
 
 from livens.errors import InputError, ModelError
 from livens.expressions.names import Names, names_of
-from livens.expressions.numbers import vector
+from livens.expressions.numbers import number, vector
 from livens.expressions.parameters import Namespace, Parameters, ParameterTable
 from livens.expressions.probe import Probe
 from livens.expressions.read import ModelFunction, Reader
+from livens.models.black_box import BlackBox
 from livens.models.hamiltonian.phase_space import PhaseSpaceModel
 from livens.models.model import serialized
 from livens.models.scene import Look, particles
@@ -29,12 +30,30 @@ class Force:
 
     `function` names what it needs among ``q v t k`` and returns one number per coordinate. A `conservative` force is
     given by its potential instead: a function of ``q t k`` that returns one number. Schemes that split by cost, such as
-    `semi-explicit`, evaluate an `expensive` force once per step and never differentiate it twice.
+    `semi-explicit`, evaluate an `expensive` force once per step and never differentiate it twice. An expensive force
+    may be compiled elsewhere: see `livens.BlackBox`. A cheap force may say at which part `beta` of a step these schemes
+    take it, if not where the scheme says: 0.8 for penalties, which are to be damped, 1/2 for elasticity, which is not.
+
+    >>> import livens as lv
+    >>> stiff = lv.Force(lambda q: 1e6 * (q[0] - q[1]) ** 2, conservative=True, beta=0.8)
+    >>> soft = lv.Force(lambda q: q[0] ** 2, conservative=True, beta=0.5)
+    >>> pair = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, forces=[stiff, soft])
+    >>> sorted(beta for beta in pair.terms.by_beta if beta)
+    [0.5, 0.8]
     """
 
-    function: ModelFunction
+    function: ModelFunction | BlackBox
     expensive: bool = False
     conservative: bool = False
+    beta: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.beta is None:
+            return
+        if not 0 <= number("beta of a force", self.beta, text=False) <= 1:
+            raise InputError(f"beta of a force must be between 0 and 1, got {self.beta!r}")
+        if self.expensive:
+            raise InputError("beta says where in a step a cheap force is taken; an expensive one is taken ahead")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +74,11 @@ class Terms:
     V_expensive: Any
     F_cheap: Any
     F_expensive: Any
+    #: An expensive force that is compiled elsewhere, added to F_expensive by schemes that can.
+    box: BlackBox | None = None
+    #: If cheap forces say where in a step they are taken: potential and force without one, for each such beta, and
+    #: under None for those that do not say. Their sums are V_cheap and F_cheap.
+    by_beta: Mapping[float | None, tuple[Any, Any]] = field(default_factory=dict)
 
 
 class Hamiltonian(PhaseSpaceModel):
@@ -103,16 +127,32 @@ class Hamiltonian(PhaseSpaceModel):
         if not ca.depends_on(H, p):
             raise ModelError("the energy does not depend on the momenta, so nothing moves")
         potentials, vectors = [ca.SX(0), ca.SX(0)], [ca.SX.zeros(n), ca.SX.zeros(n)]
-        given = forces if isinstance(forces, Sequence) else [forces]
+        given, box = forces if isinstance(forces, Sequence) else [forces], None
+        by_beta: dict[float | None, tuple[Any, Any]] = {None: (V, ca.SX.zeros(n))}
         for i, force in enumerate(f if isinstance(f, Force) else Force(f) for f in given):
             role = f"force {i}" if len(given) > 1 else "force"
+            if isinstance(force.function, BlackBox):
+                if force.conservative or not force.expensive or box is not None:
+                    raise ModelError(
+                        "a black box is an expensive force without a potential, and a model has one at most"
+                    )
+                box = force.function
+                continue
             function = _function(role, force.function)
+            V_own, F_own = ca.SX(0), ca.SX.zeros(n)
             if force.conservative:
-                potentials[force.expensive] += read(f"potential of the conservative {role}", function, (), "qtk")
+                V_own = read(f"potential of the conservative {role}", function, (), "qtk")
             else:
-                vectors[force.expensive] += read(role, function, (n,), "qvtk")
+                F_own = read(role, function, (n,), "qvtk")
+            potentials[force.expensive] += V_own
+            vectors[force.expensive] += F_own
+            if not force.expensive:
+                known = by_beta.get(force.beta, (ca.SX(0), ca.SX.zeros(n)))
+                by_beta[force.beta] = known[0] + V_own, known[1] + F_own
         cheap = None if T is None else V + potentials[0]
-        terms = Terms(q, p, v, t, k, H + sum(potentials), T, cheap, potentials[1], *vectors)
+        said = by_beta if len(by_beta) > 1 else {}
+        total = H + sum(potentials)
+        terms = Terms(q, p, v, t, k, total, T, cheap, potentials[1], vectors[0], vectors[1], box, said)
         generators = {name: momentum_generator(name, f, n) for name, f in (symmetries or {}).items()}
         self._adopt(names, ParameterTable(shared), terms, generators, None, _function("look", look) if look else None)
 
@@ -132,6 +172,7 @@ class Hamiltonian(PhaseSpaceModel):
         self.H, self.T = terms.H, terms.T
         self.V = None if terms.V_cheap is None else terms.V_cheap + terms.V_expensive
         self.F = terms.F_cheap + terms.F_expensive
+        self.box = terms.box
         self.symmetries = symmetries
         #: The system this was made of, if it was.
         self.source = source
@@ -255,7 +296,7 @@ class Hamiltonian(PhaseSpaceModel):
     @functools.cached_property
     def autonomous(self) -> bool:
         """Nothing depends on time."""
-        return not ca.depends_on(ca.vertcat(self.H, self.F), self.t)
+        return self.box is None and not ca.depends_on(ca.vertcat(self.H, self.F), self.t)
 
     @functools.cached_property
     def conservative(self) -> bool:
@@ -281,11 +322,15 @@ class Hamiltonian(PhaseSpaceModel):
         return [Look(self._look, range(self.n), self.shared.named(k[: self.shared.size]))]
 
     def content(self) -> Sequence[Any]:
-        terms = {name: term for name, term in vars(self.terms).items() if name not in "qpvtk" and term is not None}
+        listed = {name: term for name, term in vars(self.terms).items() if name not in [*"qpvtk", "box", "by_beta"]}
+        terms = {name: term for name, term in listed.items() if term is not None}
         symbols = [self.q, self.p, self.v, self.t, self.k]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
         source = "" if self.source is None else self.source.digest
-        return list(terms), serialized(symbols, list(terms.values())), symmetries, source
+        compiled = () if self.box is None else (self.box.address, self.box.velocities)
+        taken = [(beta, serialized(symbols, [ca.SX(x) for x in own])) for beta, own in self.terms.by_beta.items()]
+        told = (list(terms), serialized(symbols, list(terms.values())), symmetries, source, *compiled)
+        return (*told, taken) if taken else told
 
     def __str__(self) -> str:
         lines = [f"Hamiltonian with {self.n} coordinate{'s' if self.n != 1 else ''} ({' '.join(self.coordinates)})"]

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
+from livens import math as m
 from livens.errors import InputError
 from livens.expressions.parameters import SameAs, same_as
 from livens.models.element import Element, Through, through
+from livens.models.penalty import smooth_above, smooth_slope
 from livens.multibody.contacts import friction as resisting
 from livens.multibody.contacts.friction import Friction
 from livens.multibody.contacts.geometry.base import Geometry
@@ -33,6 +36,26 @@ class ContactElement(Element):
         super().__init__(*arguments, **functions)
         #: Finding out which surfaces meet is what costs most in models with many contacts (S003 4.1.1).
         self.expensive = expensive
+
+
+class PushingElement(ContactElement):
+    """The elastic part of a contact, which says how stiff it is: steps may follow that (S003 paper II)."""
+
+    def __init__(self, *arguments: Any, touch: tuple[Geometry, Law, Placement, Placement], **functions: Any) -> None:
+        super().__init__(*arguments, **functions)
+        self._touch = touch
+
+    def gaps(self, q: Any, k: Any) -> list[Any]:
+        """The distance between the surfaces, negative where they overlap."""
+        geometry, _, a, b = self._touch
+        return [geometry.gap_at(a, b, q, k)]
+
+    def stiffness(self, gap: Any, k: Any, smooth: float) -> Any:
+        """How fast the force grows with the depth, made smooth over a length around the first touch (eq. 28)."""
+        law, depth = self._touch[1], ca.SX.sym("depth")
+        slope = ca.gradient(m.expression(law.force(m.Scalar(depth), k)), depth)
+        there = m.expression(smooth_above(-gap, smooth))
+        return m.Scalar(ca.substitute(slope, depth, there)) * smooth_slope(-gap, smooth) ** 2
 
 
 @functools.cache
@@ -101,14 +124,21 @@ class Contact:
             more = {name: same_as(self._owner, name) for name in more}
         a, b = _end(spot.first, spot.turns_first), _end(spot.second, spot.turns_second)
         look = None if self._owner is not None else surroundings(self.first, self.second)
-        pushing = self._element(
-            self.name, {**spot.sizes, **more}, spot, a, b, potential=elastic(spot.geometry, law, a[0], b[0]), look=look
+        pushing = PushingElement(
+            [*a[1], *b[1]],
+            parameters={**spot.sizes, **more},
+            constants=spot.constants,
+            name=self.name,
+            expensive=self.expensive,
+            potential=elastic(spot.geometry, law, a[0], b[0]),
+            look=look,
+            touch=(spot.geometry, law, a[0], b[0]),
         )
         self._owner = self._owner or pushing
         values = {name: x.value if isinstance(x, SameAs) else x for name, x in more.items()}
         tied = {name: same_as(pushing, name) for name in spot.sizes}
         tied |= {name: same_as(self._owner, name) for name in more}
-        found = [pushing]
+        found: list[ContactElement] = [pushing]
         if self.damping:
             found.append(self._loses("damping", spot, a, b, tied, damping=self.damping))
         one, other = ((part.placement, part.coordinates) for part in (spot.first, spot.second))

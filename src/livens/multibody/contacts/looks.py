@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 
+import casadi as ca
 import numpy as np
 
+from livens import math as m
 from livens.expressions.read import ModelFunction
 from livens.models import shapes
 from livens.models.shapes import Shape as Drawn
-from livens.multibody.contacts.shape import HalfSpace, Pocket, Shape
+from livens.multibody.contacts.shape import HalfSpace, HeightField, Pocket, Shape
 
 #: How far a plane is drawn, in sizes of what lies on it.
 _EXTENT = 12.0
+#: How many lines a height field is drawn with, and how many points each has.
+_LINES, _POINTS = 13, 61
 #: Up to where a bowl is drawn, and where its rims are, as angles from its bottom.
 _EDGE, _RIMS = 1.2, (0.4, 0.8, 1.2)
 
@@ -24,6 +28,8 @@ def surroundings(first: Shape, second: Shape) -> ModelFunction | None:
             return _floor(still, other)
         if still.part.element is None and isinstance(still, Pocket) and still.part.dimension == 3:
             return _bowl(still)
+        if still.part.element is None and isinstance(still, HeightField):
+            return _hills(still, _EXTENT * other.size)
     return None
 
 
@@ -32,6 +38,23 @@ def _floor(plane: HalfSpace, other: Shape) -> ModelFunction:
     upwards = plane.drawn_axes[:, -1]
     below = other.at - upwards * (upwards @ (other.at - plane.at))
     return lambda: [shapes.ground(below, _EXTENT * other.size, plane.drawn_axes)]
+
+
+def _hills(field: HeightField, extent: float) -> ModelFunction:
+    """A net of lines over the ground; in the plane, one line."""
+    along = np.linspace(-extent, extent, _LINES)
+    fine = np.linspace(-extent, extent, _POINTS)
+    grids: list[tuple[np.ndarray, ...]] = [(fine,)]
+    if field.part.dimension == 3:
+        grids = [(np.full(_POINTS, x), fine) for x in along] + [(fine, np.full(_POINTS, y)) for y in along]
+    paths = []
+    for grid in grids:
+        symbols = ca.SX.sym("x", len(grid))
+        height = ca.Function("height", [symbols], [ca.SX(m.expression(field.height(*m.symbols(symbols))))])
+        heights = np.array(height(np.array(grid))).ravel()
+        points = field.at + np.column_stack([*grid, heights]) @ field.drawn_axes.T
+        paths.append(shapes.path(points.tolist(), name="ground"))
+    return lambda: paths
 
 
 def _bowl(pocket: Pocket) -> ModelFunction:

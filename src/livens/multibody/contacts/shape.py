@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from livens.multibody.contacts.geometry.box import BoxSurface
 from livens.multibody.contacts.geometry.capsule import CapsuleSurface
 from livens.multibody.contacts.geometry.cylinder import CylinderSurface
 from livens.multibody.contacts.geometry.half_space import HalfSpaceSurface
+from livens.multibody.contacts.geometry.height_field import HeightSurface
 from livens.multibody.contacts.geometry.sphere import SphereSurface
 from livens.multibody.contacts.geometry.surface import Surface
 from livens.multibody.contacts.geometry.torus import TorusSurface
@@ -97,6 +98,36 @@ class HalfSpace(Shape):
 
     def curvatures(self, other: Shape) -> Sequence[float]:
         return 0.0, 0.0
+
+
+class HeightField(Shape):
+    """Ground that goes up and down: all that is below a height over the plane through `at` with this `normal`.
+
+    `height` is a function of two coordinates in that plane (of one, for bodies in the plane), written like those of
+    models: ``lambda x, y: 0.1 * math.sin(x)``. The coordinates are those along space's x and y where the normal is z;
+    ``shape.drawn_axes`` has them. Spheres and points lie on it, and must be smaller than its hollows are curved.
+    """
+
+    word = "a height field"
+
+    def __init__(self, part: Part, height: Callable[..., Any], at: Any = None, normal: Any = None) -> None:
+        if not isinstance(part, Part):
+            raise InputError(f"a height field belongs to a body or to the ground, got {part!r}")
+        d = part.dimension
+        up = direction("the normal of a height field", np.eye(d)[-1] if normal is None else normal, d)
+        super().__init__(part, at, _axes(up) if d == 2 or abs(up[0]) > 0.9 else axes_about(up, np.eye(3)[0]))
+        if not callable(height):
+            raise InputError(f"the height of a height field must be a function of x and y, got {height!r}")
+        self.surface = HeightSurface(height)
+        self.height = height
+
+    @property
+    def size(self) -> float:
+        return np.inf
+
+    @property
+    def reach(self) -> float:
+        return np.inf
 
 
 class Sphere(Shape):

@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element as Tag
 import numpy as np
 
 from livens import rotations as rot
+from livens.errors import InputError
 from livens.multibody.exports.geoms import axes_in_space, in_space, numbers, write_geoms
 from livens.multibody.exports.tree import Branch, Freedom, Pose, Tree
 from livens.multibody.joint import Joint
@@ -31,7 +32,11 @@ def write_mjcf(mb: Multibody, path: Path) -> list[str]:
     writer = Writer(mb)
     root = writer.written(path.stem)
     indent(root)
-    path.write_text(tostring(root, encoding="unicode") + "\n", encoding="utf-8")
+    try:
+        path.write_text(tostring(root, encoding="unicode") + "\n", encoding="utf-8")
+    except (OSError, ValueError) as error:
+        words = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"cannot write '{path}': {words}") from None
     return writer.notes
 
 
@@ -41,7 +46,7 @@ class Writer:
     def __init__(self, mb: Multibody) -> None:
         self.mb, self.notes = mb, list[str]()
         q, v = mb.started
-        self.tree = Tree(mb.bodies, mb.ground, list(mb.connections.values()), _poses(mb, q, v))
+        self.tree = Tree(mb.bodies, mb.ground, list(mb.connections.values()), poses(mb, q, v))
         #: What acts in a joint of MuJoCo, by its name.
         self.acting: dict[str, dict[str, str]] = {}
         self.tendons, self.equality, self.actuators = Tag("tendon"), Tag("equality"), Tag("actuator")
@@ -51,7 +56,7 @@ class Writer:
         mb, root = self.mb, Tag("mujoco", model=name)
         for one, (what, given) in mb._said.items():
             self._force(one, what, given)
-        left = (*mb._contacts, *(f"{one}, a beam" for one in mb.beams), *mb._sampled)
+        left = (*mb._contacts, *mb._holds, *(f"{one}, a beam" for one in mb.beams), *mb._sampled)
         self.notes += [f"'{one}' is not in the file" for one in left]
         for coupling in mb.couplings.values():
             self._couple(coupling.name, coupling.members)
@@ -216,7 +221,7 @@ class Writer:
         return name
 
 
-def _poses(mb: Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, Pose]:
+def poses(mb: Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, Pose]:
     """All parts at the start."""
     still = np.zeros(3)
     found = {"ground": Pose(still, np.eye(3), still, still)}

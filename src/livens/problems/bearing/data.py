@@ -52,6 +52,11 @@ class Bearing:
     ring_thickness: float = 3.5e-3
     modes: int = 0
     mode_damping: float = 0.01
+    #: The same of an elastic inner ring, and of a cage of plastic, whose section goes with its mass.
+    inner_ring_radius: float = 14.2e-3
+    inner_modes: int = 0
+    cage_bending: float = 0.035
+    cage_modes: int = 0
     #: How far the inner race goes in and out, twice around it.
     oval: float = 0.0
 
@@ -66,8 +71,10 @@ class Bearing:
             raise InputError(f"{self.balls} balls do not fit: there must be between 3 and {most}")
         if abs(self.oval) > 0.1 * self.spread:
             raise InputError(f"oval must be at most {0.1 * self.spread:.2g} m, a tenth of what the grooves are apart")
-        if self.modes % 2 or self.modes < 0:
-            raise InputError(f"modes must be an even number (a cosine and a sine each), got {self.modes}")
+        for word in ("modes", "inner_modes", "cage_modes"):
+            count = getattr(self, word)
+            if count % 2 or count < 0:
+                raise InputError(f"{word} must be an even number (a cosine and a sine each), got {count}")
 
     # -- balls --------------------------------------------------------------------------------------------------------
     @property
@@ -141,14 +148,19 @@ class Bearing:
         """E I of the section of an elastic ring."""
         return self.modulus * self.ring_width * self.ring_thickness**3 / 12
 
-    def mode(self, n: int) -> tuple[float, float, float]:
-        """Mass, stiffness and damping of bending with 2n nodes (without stretching) of an elastic ring."""
-        line = self.density * self.ring_width * self.ring_thickness
-        mass = np.pi * line * self.ring_radius * (1 + 1 / n**2)
-        stiffness = np.pi * self.bending * (n**2 - 1) ** 2 / self.ring_radius**3
+    def mode(self, n: int, which: str = "outer") -> tuple[float, float, float]:
+        """Mass, stiffness and damping of bending with 2n nodes (without stretching) of a ring, or of the cage."""
+        line, bending, radius = self.density * self.ring_width * self.ring_thickness, self.bending, self.ring_radius
+        if which == "inner":
+            radius = self.inner_ring_radius
+        elif which == "cage":
+            radius = self.pitch / 2
+            line, bending = self.cage_mass / (2 * np.pi * radius), self.cage_bending
+        mass = np.pi * line * radius * (1 + 1 / n**2)
+        stiffness = np.pi * bending * (n**2 - 1) ** 2 / radius**3
         return mass, stiffness, 2 * self.mode_damping * np.sqrt(mass * stiffness)
 
-    @property
-    def waves(self) -> range:
-        """The numbers of waves around the ring of its modes."""
-        return range(2, 2 + self.modes // 2)
+    def waves_of(self, which: str) -> tuple[int, ...]:
+        """The numbers of waves around the outer or inner ring, or the cage, of its modes."""
+        count = dict(outer=self.modes, inner=self.inner_modes, cage=self.cage_modes)[which]
+        return tuple(range(2, 2 + count // 2))

@@ -11,9 +11,12 @@ from livens.expressions.read import ModelFunction
 from livens.models import shapes
 from livens.models.shapes import Shape
 from livens.problems.bearing.data import Bearing
+from livens.problems.bearing.rollers import RollerBearing
 
 #: Pieces around a ring.
 _AROUND = 60
+#: The pieces of an outer ring that are left out: a third of it, on the side of those who look.
+_OPENING = range(16, 36)
 #: The third axis of a ring's frame is that of the bearing.
 _ALONG = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
@@ -27,15 +30,16 @@ def nothing(q: Any) -> list[Shape]:
     return []
 
 
-def turned_ring(b: Bearing, which: str) -> tuple[np.ndarray, np.ndarray]:
-    """The outer or the inner ring: points and triangles."""
+def turned_ring(b: Bearing, which: str, opening: range = range(0)) -> tuple[np.ndarray, np.ndarray]:
+    """The outer or the inner ring: points and triangles, without the pieces of an opening."""
     sign = 1 if which == "outer" else -1
     shoulder, rim = b.pitch / 2 + sign * 0.3 * b.diameter, b.pitch / 2 + sign * 0.85 * b.diameter
-    return _turned(b, b.outer_circle if sign > 0 else b.inner_circle, shoulder, rim)
+    return _turned(b, b.outer_circle if sign > 0 else b.inner_circle, shoulder, rim, opening)
 
 
 def outer(b: Bearing) -> ModelFunction:
-    vertices, faces = turned_ring(b, "outer")
+    """Cut open on the side from which it is looked at: else nobody sees the balls."""
+    vertices, faces = turned_ring(b, "outer", _OPENING)
 
     def look(q: Any) -> Shape:
         return shapes.mesh(q[:3], vertices=vertices, faces=faces, name="outer ring", trace=None)
@@ -61,6 +65,40 @@ def inner(b: Bearing) -> ModelFunction:
     return look
 
 
+def roller_outer(b: RollerBearing) -> ModelFunction:
+    """A ring with a race that is part of a sphere."""
+    half = 0.55 * b.length + b.sphere * float(np.sin(b.angle))
+    x = np.linspace(-half, half, 17)
+    race = np.column_stack([x, np.sqrt(b.sphere**2 - x**2)])
+    rim = b.sphere + 0.35 * b.diameter
+    vertices, faces = _revolved(np.vstack([[-half, rim], race, [half, rim]]), False, _OPENING)
+    return lambda q: shapes.mesh(q[:3], vertices=vertices, faces=faces, name="outer ring", trace=None)
+
+
+def roller_inner(b: RollerBearing) -> ModelFunction:
+    """A ring with two races, and a key that shows how it turns."""
+    circle, shift = b.inner_circle
+    middle = (b.sphere - b.diameter) * np.sin(b.angle)
+    x = middle + np.linspace(-0.5, 0.5, 9) * b.length
+    row = np.column_stack([x, circle - np.sqrt(b.inner_groove**2 - (x - shift) ** 2)])
+    other = np.column_stack([-row[::-1, 0], row[::-1, 1]])
+    bore, half = 0.55 * b.sphere, float(x[-1])
+    vertices, faces = _revolved(np.vstack([[-half, bore], other, row, [half, bore]]), True)
+    key = 0.18 * b.diameter
+
+    def look(q: Any, t: Any, k: Any) -> list[Shape]:
+        angle = k.speed * t + q[3]
+        c, s = m.cos(angle), m.sin(angle)
+        frame = m.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+        at = q[:3] + (bore + key / 2) * frame[:, 1]
+        return [
+            shapes.mesh(q[:3], vertices=vertices, faces=faces, frame=frame, name="inner ring", trace=None),
+            shapes.box(at, [2.05 * half, key, 2 * key], frame, name="key", trace=None),
+        ]
+
+    return look
+
+
 def cage(b: Bearing) -> list[Shape]:
     """Two rings beside the balls, and a bridge between every two of them."""
     side, radius, thick = 0.42 * b.diameter, b.pitch / 2, 0.1 * b.diameter
@@ -72,20 +110,35 @@ def cage(b: Bearing) -> list[Shape]:
     return found
 
 
-def _turned(b: Bearing, circle: float, shoulder: float, rim: float) -> tuple[np.ndarray, np.ndarray]:
+def _turned(b: Bearing, circle: float, shoulder: float, rim: float, opening: range) -> tuple[np.ndarray, np.ndarray]:
     """A ring between its groove, cut off at the shoulder, and its rim: points and triangles."""
     sign, half = np.sign(rim - circle), 0.945 * b.diameter
     reach = np.sqrt(b.groove**2 - (shoulder - circle) ** 2)
     x = np.linspace(-reach, reach, 13)
     groove = np.column_stack([x, circle + sign * np.sqrt(b.groove**2 - x**2)])
     profile = np.vstack([[-half, rim], [-half, shoulder], groove, [half, shoulder], [half, rim]])
+    return _revolved(profile, sign < 0, opening)
+
+
+def _revolved(profile: np.ndarray, inside: bool, opening: range = range(0)) -> tuple[np.ndarray, np.ndarray]:
+    """A closed profile of (x, distance from the axis), turned about the axis: points and triangles.
+
+    The pieces of an opening are left out, and the profile is seen where it is cut. All of a profile is seen from the
+    middle of its last side, the rim.
+    """
     angle = 2 * np.pi * np.arange(_AROUND) / _AROUND
     c, s = np.cos(angle), np.sin(angle)
-    along, r = profile[:, 0], profile[:, 1]
-    grid = np.stack([np.broadcast_to(along, (_AROUND, len(r))), np.outer(c, r), np.outer(s, r)], axis=-1)
-    i, j = np.meshgrid(np.arange(_AROUND), np.arange(len(r)), indexing="ij")
-    here, there = i * len(r), (i + 1) % _AROUND * len(r)
-    on = (j + 1) % len(r)
-    corners = ((here + j, here + on, there + on), (here + j, there + on, there + j))
+    closed = np.vstack([profile, (profile[0] + profile[-1]) / 2])
+    along, r = closed[:, 0], closed[:, 1]
+    count, last = len(r), len(r) - 1
+    grid = np.stack([np.broadcast_to(along, (_AROUND, count)), np.outer(c, r), np.outer(s, r)], axis=-1)
+    pieces = [i for i in range(_AROUND) if i not in opening]
+    i, j = np.meshgrid(pieces, np.arange(count), indexing="ij")
+    here, there = i * count, (i + 1) % _AROUND * count
+    on = (j + 1) % count
+    corners = [(here + j, here + on, there + on), (here + j, there + on, there + j)]
+    if opening:
+        begin, end, k = opening.start % _AROUND * count, opening.stop % _AROUND * count, np.arange(last - 1)
+        corners += [(begin + last + 0 * k, begin + k + 1, begin + k), (end + last + 0 * k, end + k, end + k + 1)]
     faces = np.vstack([np.stack(three, -1).reshape(-1, 3) for three in corners])
-    return grid.reshape(-1, 3), faces if sign < 0 else faces[:, ::-1]
+    return grid.reshape(-1, 3), faces if inside else faces[:, ::-1]

@@ -2,69 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from livens import math as m
-from livens.expressions.parameters import Namespace
 from livens.models.element import Element
-from livens.models.quantity import Quantity
+from livens.models.quantity import Acting, Quantity
 from livens.models.system import System
 from livens.multibody.bodies import director_body
 from livens.multibody.inertia import Inertia
 from livens.problems.bearing import contacts, looks
 from livens.problems.bearing.data import Bearing
+from livens.problems.bearing.parts import (
+    ELASTIC,
+    force_on_first,
+    held,
+    moving,
+    of_element,
+    ring_quantities,
+    rings,
+    weight,
+)
 from livens.problems.bearing.start import Seat
 
-#: Where constraints by penalty are taken in a step, and where elastic parts are: see S003 4.2 and docs/bearing.md.
-PENALTY, ELASTIC = 0.8, 0.5
+#: What may bend.
+ELASTIC_PARTS = ("outer", "inner", "cage")
 
 
 def _ball_energy(v: Any, k: Any) -> Any:
     return k.mass / 2 * m.dot(v[:3], v[:3]) + k.moment / 2 * m.dot(v[3:], v[3:])
 
 
-def _weight(q: Any, k: Any) -> Any:
-    return k.mass * k.g * q[2]
-
-
 def _cage_weight(q: Any, k: Any) -> Any:
     return k.cage_mass * k.g * q[0]
-
-
-def _inner_energy(v: Any, k: Any) -> Any:
-    return k.mass / 2 * m.dot(v[:3], v[:3]) + k.moment / 2 * v[3] ** 2
-
-
-def _loaded(q: Any, k: Any) -> Any:
-    return k.mass * k.g * q[2] - k.axial_load * q[0] - k.radial_load * q[2]
-
-
-def _moving(v: Any, k: Any) -> Any:
-    return k.mass / 2 * m.dot(v, v)
-
-
-def _spring(q: Any, k: Any) -> Any:
-    return k.stiffness / 2 * m.dot(q, q)
-
-
-def _damper(v: Any, k: Any) -> Any:
-    return k.damping / 2 * m.dot(v, v)
-
-
-def _held(coordinates: list[str], name: str, stiffness: float, damping: float, beta: float) -> Element:
-    """A linear spring and damper on each of these coordinates."""
-    return Element(
-        coordinates,
-        potential=_spring,
-        dissipation=_damper,
-        parameters=dict(stiffness=stiffness, damping=damping),
-        name=name,
-        beta=beta,
-    )
 
 
 def names(b: Bearing) -> dict[str, list[str]]:
@@ -73,8 +45,14 @@ def names(b: Bearing) -> dict[str, list[str]]:
     found["cage"] = [f"cage.{c}" for c in director_body("cage", _cage_inertia(b)).placement.names]
     found["inner"] = [f"inner.{c}" for c in ("x", "y", "z", "phi")]
     found["outer"] = [f"outer.{c}" for c in "xyz"]
-    found["modes"] = [f"outer.{c}{n}" for n in b.waves for c in "ab"]
+    for part in ELASTIC_PARTS:
+        found[f"{part} modes"] = [f"{part}.{c}{n}" for n in b.waves_of(part) for c in "ab"]
     return found
+
+
+def _races(b: Bearing) -> dict[str, contacts.Ring]:
+    inner = contacts.Ring(True, b.waves_of("inner"), 10, bool(b.oval))
+    return dict(outer=contacts.Ring(False, b.waves_of("outer")), inner=inner)
 
 
 def _cage_inertia(b: Bearing) -> Inertia:
@@ -85,7 +63,8 @@ def _cage_inertia(b: Bearing) -> Inertia:
 def bearing_system(b: Bearing) -> System:
     """All bodies and forces. The inner ring's angle is that ahead of its drive, which turns at the given speed."""
     of = names(b)
-    waves = tuple(b.waves)
+    races = _races(b)
+    cage_waves = b.waves_of("cage")
     outer, inner = b.stiffness
     elements = []
     for i in range(1, b.balls + 1):
@@ -93,7 +72,7 @@ def bearing_system(b: Bearing) -> System:
             Element(
                 of[f"ball{i}"],
                 kinetic=_ball_energy,
-                potential=_weight,
+                potential=weight,
                 parameters=dict(mass=b.ball_mass, moment=b.ball_moment),
                 frames=[[range(3)], [range(3, 6)]],
                 name=f"ball{i}",
@@ -104,58 +83,40 @@ def bearing_system(b: Bearing) -> System:
     elements += [
         cage,
         Element([of["cage"][2]], potential=_cage_weight, parameters=dict(cage_mass=b.cage_mass), name="cage-weight"),
-        Element(
-            of["inner"],
-            kinetic=_inner_energy,
-            potential=_loaded,
-            parameters=dict(mass=b.inner_mass, moment=b.inner_moment, axial_load=b.axial, radial_load=b.radial),
-            frames=[[range(3)], [range(3, 4)]],
-            name="inner",
-            look=looks.inner(b),
-        ),
-        Element(
-            of["outer"],
-            kinetic=_moving,
-            potential=_weight,
-            parameters=dict(mass=b.outer_mass),
-            frames=[[range(3)]],
-            name="outer",
-            look=looks.outer(b),
-        ),
-        _held(of["outer"], "housing", *b.penalty(b.outer_mass), PENALTY),
-        _held(of["inner"][3:], "drive", *b.penalty(b.inner_moment), PENALTY),
+        *rings(b, b.axial, looks.inner(b), looks.outer(b)),
     ]
-    for n in waves:
-        own, (mass, stiffness, damping) = [f"outer.a{n}", f"outer.b{n}"], b.mode(n)
-        given: dict[str, Any] = dict(parameters=dict(mass=mass), frames=[[range(2)]], name=f"mode{n}")
-        elements += [
-            Element(own, kinetic=_moving, look=looks.nothing, **given),
-            _held(own, f"bending{n}", stiffness, damping, ELASTIC),
-        ]
+    for part in ELASTIC_PARTS:
+        for n in b.waves_of(part):
+            own, (mass, stiffness, damping) = [f"{part}.a{n}", f"{part}.b{n}"], b.mode(n, part)
+            given: dict[str, Any] = dict(parameters=dict(mass=mass), frames=[[range(2)]], name=f"{part} mode{n}")
+            elements += [
+                Element(own, kinetic=moving, look=looks.nothing, **given),
+                held(own, f"{part} bending{n}", stiffness, damping, beta=ELASTIC),
+            ]
     for i in range(1, b.balls + 1):
         angle = 2 * np.pi * (i - 1) / b.balls
         ball = of[f"ball{i}"]
         elements += [
             Element(
-                [*ball, *of["outer"], *of["modes"]],
-                potential=contacts.race_energy(waves, 9),
-                forces=contacts.race_forces(False, waves, 9),
+                [*ball, *of["outer"], *of["outer modes"]],
+                potential=contacts.race_energy(races["outer"]),
+                forces=contacts.race_forces(races["outer"]),
                 parameters=dict(K=outer, R=b.outer_circle),
                 name=f"ball{i}-outer",
                 expensive=True,
             ),
             Element(
-                [*ball, *of["inner"]],
-                potential=contacts.race_energy((), 10, bool(b.oval)),
-                forces=contacts.race_forces(True, (), 10, bool(b.oval)),
+                [*ball, *of["inner"], *of["inner modes"]],
+                potential=contacts.race_energy(races["inner"]),
+                forces=contacts.race_forces(races["inner"]),
                 parameters=dict(K=inner, R=b.inner_circle) | (dict(oval=b.oval) if b.oval else {}),
                 name=f"ball{i}-inner",
                 expensive=True,
             ),
             Element(
-                [*ball, *of["cage"]],
-                potential=contacts.pocket_energy,
-                forces=contacts.pocket_forces,
+                [*ball, *of["cage"], *of["cage modes"]],
+                potential=contacts.pocket_energy(cage_waves),
+                forces=contacts.pocket_forces(cage_waves),
                 parameters=dict(cosine=np.cos(angle), sine=np.sin(angle)),
                 name=f"ball{i}-cage",
                 expensive=True,
@@ -184,51 +145,38 @@ def bearing_system(b: Bearing) -> System:
 
 # -- what results show by name ----------------------------------------------------------------------------------------
 def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
-    place = {name: i for i, name in enumerate(system.coordinates)}
     numbers = {element.name: i for i, element in enumerate(system.elements)}
-    waves = tuple(b.waves)
-    normals = {
-        "outer": contacts.race_normal(waves, 9),
-        "inner": contacts.race_normal((), 10, bool(b.oval)),
-        "cage": contacts.pocket_normal,
+    waves, races = b.waves_of("cage"), _races(b)
+    said = {
+        name: (
+            contacts.race_normal(ring),
+            force_on_first(contacts.race_energy(ring), contacts.race_forces(ring)),
+            contacts.race_point(ring),
+        )
+        for name, ring in races.items()
     }
+    pushing = force_on_first(contacts.pocket_energy(waves), contacts.pocket_forces(waves))
+    said["cage"] = contacts.pocket_normal(waves), pushing, contacts.pocket_point(waves)
     found = {}
     for i in range(1, b.balls + 1):
-        for other, function in normals.items():
-            name = f"ball{i}-{other}"
-            words = f"normal force between ball {i} and the {other}{'' if other == 'cage' else ' race'}"
-            found[f"{name}.normal"] = Quantity(words, "N", _of_element(system, numbers[name], function))
+        for other, functions in said.items():
+            name, what = f"ball{i}-{other}", other if other == "cage" else f"{other} race"
+            normal, force, point = (of_element(system, numbers[name], function) for function in functions)
+            acting = Acting(on=f"ball{i}", by=other, at=point)
+            found[f"{name}.normal"] = Quantity(f"normal force between ball {i} and the {what}", "N", normal)
+            found[f"{name}.force"] = Quantity(
+                f"force of the {what} on ball {i}, in space", "N", force, shape=(3,), acts=acting
+            )
     own = list(system.indices[numbers["cage"]])
     directors = [own[i : i + 3] for i in (3, 6, 9)]
-    inner = [place[f"inner.{c}"] for c in "xyz"]
-    drive, psi = list(system.parameter_indices[numbers["drive"]]), place["inner.phi"]
 
     def speed(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
         """About the axis of space."""
         omega = sum((ca.cross(q[i], v[i]) for i in directors), ca.SX.zeros(3)) / 2
         return omega[0]
 
-    def torque(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-        stiffness, damping = (k[drive[-2]], k[drive[-1]])
-        return -stiffness * q[psi] - damping * v[psi]
-
     found["cage.speed"] = Quantity("rate of rotation of the cage about the axis", "rad/s", speed)
-    found["drive.torque"] = Quantity("torque of the drive on the inner ring", "N m", torque)
-    found["inner.position"] = Quantity("centre of the inner ring", "m", lambda q, v, lam, t, k: q[inner], shape=(3,))
-    return found
-
-
-def _of_element(system: System, number: int, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the coordinates, velocities and parameters of one element."""
-    index, where, size = list(system.indices[number]), list(system.parameter_indices[number]), system.shared.size
-    element = system.elements[number]
-
-    def expression(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-        own = m.symbols(k[where])
-        named = Namespace(system.shared.named(own[:size]) | element.parameters.named(own[size:]))
-        return m.expression(function(m.symbols(q[index]), m.symbols(v[index]), m.symbols(ca.SX(t))[0], named))
-
-    return expression
+    return found | ring_quantities(system)
 
 
 # -- where it starts --------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def axial_seat(b: Bearing, load: float, turning: bool = True) -> Seat:
         reach = b.spread + (load / b.balls / np.sin(max(angle, 0.05)) / outer) ** (2 / 3)
         middle = reach * np.sin(angle), reach * np.cos(angle)
         guesses.append(np.array([middle[0] / 2, b.outer_circle + middle[1] / 2, middle[0]]))
-    found = _solved(unbalanced, guesses, "axial")
+    found = solved(unbalanced, guesses, "axial")
     x, rho, ring = found
     Q_o = _normal(b, outer, b.outer_circle, x, rho)[0]
     Q_i = _normal(b, inner, b.inner_circle, x - ring, rho)[0]
@@ -110,14 +110,14 @@ def radial_seat(b: Bearing, load: float) -> Seat:
         y, z = far * np.sin(aside), far * np.cos(aside) * np.sign(load)
         overlap = np.maximum(y * c + z * s - b.clearance / 2, 0.0)
         guesses.append(np.array([*(touching + overlap / 2), y, z]))
-    found = _solved(unbalanced, guesses, "radial")
+    found = solved(unbalanced, guesses, "radial")
     *rho, y, z = found
     Q_o, Q_i, _ = pressed(np.array(rho), y, z)
     spin = orbit * b.pitch / b.diameter
     return Seat(np.zeros(b.balls), np.array(rho), Q_o, Q_i, np.array([0.0, y, z]), orbit, spin, 0.0, (0.0, 0.0))
 
 
-def _solved(unbalanced: Callable[[np.ndarray], np.ndarray], guesses: Sequence[np.ndarray], which: str) -> np.ndarray:
+def solved(unbalanced: Callable[[np.ndarray], np.ndarray], guesses: Sequence[np.ndarray], which: str) -> np.ndarray:
     """The equilibrium; forces vary by nine powers of ten over the lengths that are unknown."""
     left = np.inf
     for guess in guesses:

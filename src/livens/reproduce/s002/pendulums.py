@@ -14,6 +14,7 @@ from livens.plot.style import GREY, PAGE, PALETTE, house_style, legend, new_figu
 from livens.reproduce import panels
 from livens.reproduce.core import Claim, figure
 from livens.reproduce.measure import above, below, between, limit, no_trend, run
+from livens.reproduce.s002.general import index_three, pair_on_any_energy, two_parts
 from livens.reproduce.s002.runs import PAIRS
 from livens.results.result import Result
 
@@ -193,5 +194,8 @@ def constraints() -> tuple[Figure, list[Claim]]:
             )
             for scheme in PAIRS
         ),
+        *index_three(),
+        *pair_on_any_energy(),
+        *two_parts(),
     ]
     return panels.said(picture, results[_M], "and two others"), claims

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ T_END = 6e-4
 #: Curves are compared at these times, five microseconds apart.
 TIMES = np.linspace(0.0, T_END, 121)
 SHOWN = ("ball1-outer.normal", "ball7-cage.normal", "cage.speed")
+#: Rollers have no cage: how fast they go around is what codes are tuned on.
+ROLLERS = ("roller4-outer.normal", "rollers.speed")
 #: What a Jacobian costs a code that finds it body by body, and what it costs for every elastic state (paper V, 6.3).
 PER_JACOBIAN, PER_ELASTIC_STATE = 12, 2
 
@@ -47,34 +50,45 @@ class Curves:
         return float(np.abs(self.values[name] - curve).max() / size)
 
 
+#: Options of a bearing, as pairs.
+Options = tuple[tuple[str, Any], ...]
+
+
 @functools.cache
-def bearing(case: str, modes: int = 0) -> Problem:
-    options: dict[str, Any] = dict(case=case) | (dict(modes=modes) if modes else {})
-    return problems.load("ball-bearing", **options)
+def bearing(case: str, options: Options = ()) -> Problem:
+    return problems.load("ball-bearing", case=case, **dict(options))
+
+
+def elastic_states(options: Options) -> int:
+    return sum(count for name, count in options if name.endswith("modes"))
+
+
+def shown_by(case: str) -> tuple[str, ...]:
+    return ROLLERS if case == "rollers" else SHOWN
 
 
 @functools.lru_cache(maxsize=32)
-def semi_explicit(case: str, h: float, scheme: str = "semi-explicit:0.5,0.8", modes: int = 0) -> Curves:
+def semi_explicit(case: str, h: float, scheme: str = "semi-explicit:0.5,0.8", options: Options = ()) -> Curves:
     """The proposed method; h need not divide the five microseconds between the points of the curves."""
-    problem = bearing(case, modes)
+    problem = bearing(case, options)
     run = simulate(problem, scheme=scheme, h=h, t_end=T_END, progress=False)
-    values = {name: np.interp(TIMES, run.t, np.asarray(run[name])) for name in SHOWN}
-    return Curves(values, run.statistics.force_evaluations, 0, run.statistics.wall_s, modes)
+    values = {name: np.interp(TIMES, run.t, np.asarray(run[name])) for name in shown_by(case)}
+    return Curves(values, run.statistics.force_evaluations, 0, run.statistics.wall_s, elastic_states(options))
 
 
 @functools.lru_cache(maxsize=32)
-def cvode(case: str, tolerance: float, modes: int = 0) -> Curves:
+def cvode(case: str, tolerance: float, options: Options = ()) -> Curves:
     """SUNDIALS' CVODES (BDF, variable order and steps) through CasADi, with exact Jacobians.
 
     CasADi evaluates a Jacobian whenever CVODES sets its matrix up; CVODES by itself would keep some of them. So the
     count of evaluations without Jacobians is a lower bound of its cost, that with them an upper one.
     """
-    problem = bearing(case, modes)
+    problem, names = bearing(case, options), shown_by(case)
     system = problem.system
     q, u, t, rate = equations_of_motion(system)
     state = ca.vertcat(q, u)
-    options = dict(reltol=tolerance, abstol=1e-3 * tolerance, max_num_steps=10**6)
-    solver = ca.integrator("F", "cvodes", dict(x=state, t=t, ode=rate), 0.0, TIMES[1:].tolist(), options)
+    given = dict(reltol=tolerance, abstol=1e-3 * tolerance, max_num_steps=10**6)
+    solver = ca.integrator("F", "cvodes", dict(x=state, t=t, ode=rate), 0.0, TIMES[1:].tolist(), given)
     assert problem.q0 is not None and problem.v0 is not None
     begun = ca.DM(problem.q0), twists(system).twist(ca.DM(problem.q0), ca.DM(problem.v0))
     start = np.array(ca.evalf(ca.vertcat(*begun))).ravel()
@@ -82,10 +96,31 @@ def cvode(case: str, tolerance: float, modes: int = 0) -> Curves:
     found = np.array(solver(x0=start)["xf"]).T
     seconds = time.perf_counter() - clock
     states, statistics = np.vstack([start, found]), solver.stats()
-    shown = ca.Function("shown", [q, u], [ca.vertcat(*_shown(system, q, u))])
-    values = np.array([np.array(shown(z[: system.n], z[system.n :])).ravel() for z in states]).T
-    curves = dict(zip(SHOWN, values, strict=True))
-    return Curves(curves, statistics["nfevals"], statistics["nlinsetups"], seconds, modes)
+    shown = ca.Function("shown", [q, u, t], [ca.vertcat(*_shown(system, names, q, u, t))])
+    values = np.array(
+        [np.array(shown(z[: system.n], z[system.n :], when)).ravel() for z, when in zip(states, TIMES, strict=True)]
+    ).T
+    curves = dict(zip(names, values, strict=True))
+    return Curves(curves, statistics["nfevals"], statistics["nlinsetups"], seconds, elastic_states(options))
+
+
+def cvodes(
+    problem: Problem, t_end: float, tolerance: float, more: Sequence[Callable[[Any, Any, Any], Any]] = ()
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coordinates and velocities at the end by CVODES, and integrals of `more`, functions of q, u and t."""
+    system = problem.system
+    assert isinstance(system, System) and problem.q0 is not None and problem.v0 is not None
+    q, u, t, rate = equations_of_motion(system)
+    extra = ca.vertcat(*(power(q, u, t) for power in more))
+    x = ca.vertcat(q, u, ca.SX.sym("w", len(more)))
+    options = dict(reltol=tolerance, abstol=1e-3 * tolerance, max_num_steps=10**6)
+    solver = ca.integrator("F", "cvodes", dict(x=x, t=t, ode=ca.vertcat(rate, extra)), 0.0, t_end, options)
+    begun = ca.DM(problem.q0), ca.DM(problem.v0)
+    u0 = np.array(ca.evalf(twists(system).twist(*begun))).ravel()
+    found = np.array(solver(x0=np.concatenate([np.array(begun[0]).ravel(), u0, np.zeros(len(more))]))["xf"]).ravel()
+    n, last = system.n, system.n + u0.size
+    v = np.array(ca.evalf(twists(system).lifted(ca.DM(found[:n]), ca.DM(found[n:last])))).ravel()
+    return found[:n], v, found[last:]
 
 
 def equations_of_motion(system: System) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
@@ -97,6 +132,6 @@ def equations_of_motion(system: System) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
     return q, u, t, ca.vertcat(bodies.lifted(q, u), bodies.accelerations(q, u, pushed.force, k, gyroscopic=True))
 
 
-def _shown(system: System, q: ca.SX, u: ca.SX) -> list[ca.SX]:
+def _shown(system: System, names: Sequence[str], q: ca.SX, u: ca.SX, t: ca.SX) -> list[ca.SX]:
     v, k = twists(system).lifted(q, u), ca.DM(system.parameter_vector())
-    return [system.quantities[name].expression(q, v, None, ca.SX(0), ca.SX(k)) for name in SHOWN]
+    return [system.quantities[name].expression(q, v, None, t, ca.SX(k)) for name in names]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from scipy.ndimage import minimum_filter1d
 
+from livens import math as m
 from livens import problems
+from livens.models.hamiltonian.model import Hamiltonian
 from livens.plot.curves import curve, time_axis
 from livens.plot.style import GREY, PAGE, PALETTE, house_style, new_figure
 from livens.reproduce.core import Claim, figure
 from livens.reproduce.measure import above, below, between, of_order, ranked, run
 from livens.reproduce.s003.runs import headed
 from livens.results.result import Result
+from livens.run.simulate import simulate
 
 _H, _T_END = 0.2, 1000.0
 _OMEGA, _EPS = 1.02, 0.1
@@ -104,7 +109,30 @@ def _claims(methods: dict[str, str], results: dict[str, Result]) -> list[Claim]:
     for scheme, words in methods.items():
         errors = [float(np.linalg.norm(_state(scheme, h) - _reference())) for h in steps]
         claims.append(of_order(f"Of order 2 at t = 50 s: {words}.", 2, steps, errors))
-    return claims
+    return [*claims, *_in_a_turning_frame()]
+
+
+def _in_a_turning_frame() -> list[Claim]:
+    """The same rotor in a frame that turns by 0.5 rad/s and more: A depends on time there, and is not separable."""
+
+    def rate(t: Any) -> Any:
+        return 0.5 + 0.2 * m.cos(t)
+
+    def angle(t: Any) -> Any:
+        return 0.5 * t + 0.2 * m.sin(t)
+
+    def energy(q: Any, p: Any, t: Any) -> Any:
+        turned = _OMEGA * t + angle(t)
+        load = m.array([-m.cos(turned), m.sin(turned)])
+        return p @ p / 2 - rate(t) * (q[0] * p[1] - q[1] * p[0]) + q @ q / 2 - _EPS * _OMEGA**2 * (load @ q)
+
+    model, steps, errors = Hamiltonian("q1 q2", hamiltonian=energy), [0.1 / 2**i for i in range(4)], []
+    start: dict[str, Any] = {"q0": [0.0, 0.0], "p0": [0.0, 0.0], "scheme": "strang", "progress": False}
+    c, s = np.cos(-angle(50.0)), np.sin(-angle(50.0))
+    exact = np.array([[c, -s], [s, c]]) @ _reference()[:2]
+    for h in steps:
+        errors.append(float(np.abs(simulate(model, h=h, t_end=50.0, **start).q[-1] - exact).max()))
+    return [of_order("In a turning frame, where A(t) is not separable: of order 2, splitting.", 2, steps, errors)]
 
 
 def _better(methods: dict[str, str], h: float, until: float) -> Claim:

@@ -17,6 +17,11 @@ class ItohAbe(DiscreteGradient):
     order of the coordinates and on the direction of the step: it is of order one and not symmetric, and keeps the
     momenta of no symmetry but those of coordinates that do not occur in f.
 
+    A coordinate without mass is where its forces balance, and here that is seen from where the coordinates before it
+    already are: it is off by the way of one step in every second step, also from a start in balance. With y held to x
+    by a spring and listed after it, ``y1 = 2 x1 - y0``, so that ``y - x`` is 0, D, 0, D for equal ways D. That is the
+    method, an error of its order one; symmetric gradients do not have it.
+
     In one dimension there is only one discrete gradient, and Gonzalez' form of it has no cancellation and no division
     of zero by zero where a coordinate does not move.
     """

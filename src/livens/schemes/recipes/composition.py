@@ -6,6 +6,7 @@ the other, some of them backwards, are of higher order if the weights w fulfil e
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Collection, Mapping
@@ -15,7 +16,9 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, suggestion
+from livens.models.model import digest_of
 from livens.schemes.base import Scheme
+from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.registry import get
 from livens.schemes.step import FlatEquations, StepEquations
 
@@ -129,6 +132,21 @@ class Substeps(StepEquations):
     @functools.cached_property
     def _flat(self) -> FlatEquations:
         return chained(self.base.flatten(), self.weights)
+
+    @property
+    def size_in_pieces(self) -> int:
+        return len(self.weights) * self.base.size_in_pieces
+
+    def pieces(self) -> Pieces | None:
+        """Those of the base scheme; nothing is coupled between the parts, so they are solved one after the other."""
+        base = self.base.pieces()
+        if base is None:
+            return None
+        return dataclasses.replace(base, weights=self.weights, inside=None, error=None, estimated=None)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        return digest_of(["substeps", self.weights, self.base.fingerprint])
 
 
 def chained(e: FlatEquations, weights: Collection[float]) -> FlatEquations:

@@ -115,14 +115,21 @@ class ElementEquations(StepEquations):
         suffix = ["" if len(scheme.multipliers) == 1 else f" ({name})" for name in scheme.multipliers]
         return (*balance, *(f"constraint {g}{s}" for s in suffix for g in system.constraint_names))
 
+    @functools.cached_property
+    def _whole(self) -> ElementEquations:
+        """The equations before anything is eliminated, as a tier takes them that eliminates body by body."""
+        if not self.reductions:
+            return self
+        return ElementEquations(self.system, self.scheme.without_reductions(), self.dropped)
+
     @property
     def size_in_pieces(self) -> int:
-        return 0 if self.reductions or self.system.rolls else self.unknowns.size
+        return 0 if self._whole.reductions else self._whole.unknowns.size
 
     def pieces(self) -> Pieces | None:
         from livens.schemes.recipes.element_pieces import element_pieces  # it is made of these
 
-        return element_pieces(self) if self.size_in_pieces else None
+        return element_pieces(self._whole) if self.size_in_pieces else None
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -200,6 +207,7 @@ class ElementEquations(StepEquations):
             inside=self._inside(old, unknown, h),
             error=self._estimate(old, unknown, h),
             onward=self._onward(unknown),
+            values={**vars(unknown), **scheme.values(old, unknown, h)},
         )
         return _reduced(flat, self.reductions, self.unknowns, scheme) if self.reductions else flat
 

@@ -18,7 +18,7 @@ from livens.schemes.recipes.pieces import (
     Local,
     Piece,
     Pieces,
-    constraint_increment,
+    carried_constraints,
     constraint_values,
     mapped,
     piece,
@@ -156,10 +156,10 @@ def _elements(equations: ElementEquations, group: Group) -> Piece:
     if not m:
         return piece("element", local, rows, places, equation, jacobian, ends)
     places["m"] = equations.system.n + group.constraints
-    step = constraint_increment(kernel.model, local.z[:n], local.h * local.x[:n], local.h, local.t, local.k)
-    gap = local.m + step
-    carried = ca.vertcat(rows[:n], gap / local.h)
-    keeps = [(gap, places["m"])]
+    at = local.z[:n], local.h * local.x[:n], local.h, local.t, local.k
+    closed, left, remembered = carried_constraints(kernel.model, rows[n:], list(range(m)), local.m, at)
+    keeps = [(left, places["m"][:, remembered])]
+    carried = ca.vertcat(rows[:n], closed)
     return piece("element", local, carried, places, equation, jacobian, ends, keeps, plain=ca.densify(rows))
 
 

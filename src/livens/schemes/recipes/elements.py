@@ -148,6 +148,10 @@ class ElementScheme(Scheme):
         """An estimate of the error of the positions made in the step; nothing if the scheme has none."""
         return None
 
+    def values(self, old: State, x: Any, h: Any) -> dict[str, Any]:
+        """What may be asked of a step by name beside its unknowns, such as its stages."""
+        return {}
+
     # -- where Newton's method starts at the first step, and where steps are long ----------------------------------
     def guess(self, old: State, h: Any) -> Sequence[Any]:
         """The unknowns to start from, one block per unknown."""
@@ -172,6 +176,10 @@ class ElementScheme(Scheme):
     def reductions(self, system: System) -> Sequence[Reduction]:
         """Unknowns to be replaced by fewer ones, with as many equations; most schemes eliminate nothing."""
         return ()
+
+    def without_reductions(self) -> ElementScheme:
+        """A scheme with the same trajectory that eliminates nothing, for tiers that eliminate body by body anyway."""
+        return self
 
 
 @dataclass(frozen=True)

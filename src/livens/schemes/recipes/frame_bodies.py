@@ -352,7 +352,7 @@ class GGLBody(LieBody):
             twice_spin -= 2 * cross(axis, ca.horzcat(*forward).T @ force)
         return twice_p, twice_spin
 
-    def _drawn(self, b: Motion, pull: Any, h: Any) -> tuple[Any, Any]:
+    def drawn(self, b: Motion, pull: Any, h: Any) -> tuple[Any, Any]:
         """What the pull takes from both momenta: ``FV_phi`` and ``sum_i e_i x s_i``."""
         if not self.count:
             return pull[: self.d], ca.SX(0, 1)
@@ -392,12 +392,12 @@ class GGLBody(LieBody):
             torque = super().torque(free, old, pushed, pulled, inertia, h)
             torque = torque + h * self.moment(self.parts(mean)[1:], self.parts(pulled)[1:])
         balance = self.balanced(free, old, pushed, *means, torque, h)
-        contracted = ca.vertcat(*(part for part in self._drawn(free, pulled, h)))
+        contracted = ca.vertcat(*(part for part in self.drawn(free, pulled, h)))
         ended, lifted = self.twist(free, old, *means, inertia), self.lifted(twist, free)
         motion = [ca.vertcat(free.u, free.w), *(ca.vertcat(*x) if x else ca.SX(0, 1) for x in free.flat_parts)]
         wanted = [(balance, (pushed, pulled, mu, moving)), (contracted, (pulled,)), (ended, (mu,)), (lifted, ())]
         by = [ca.jacobian(y, x) for y, others in wanted for x in (*motion, *others)]
-        mu_now = ca.vertcat(*self._drawn(b, pull, h))
+        mu_now = ca.vertcat(*self.drawn(b, pull, h))
         twist_now = self.twist(b, old, *self.mean(b, old, pull, inertia, h), inertia)
         values = [*b.flat, rows, pull, mu_now, self.lifted(twist_now, b), twist_now]
         by = ca.substitute(by, [*free.flat, pushed, pulled, mu, moving, twist], values)

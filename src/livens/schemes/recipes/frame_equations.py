@@ -215,17 +215,15 @@ class FrameEquations(StepEquations):
         return tuple(names)
 
     @property
-    def _has_pieces(self) -> bool:
-        return not (self.scheme.both_levels or self.system.rolls or self.system.controls)
-
-    @property
     def size_in_pieces(self) -> int:
-        return self.unknowns.size if self._has_pieces else 0
+        more = self.unknowns.sizes["bodies"] if self.scheme.both_levels else 0  # see `level_pieces`
+        return self.unknowns.size + more
 
-    def pieces(self) -> Pieces | None:
-        from livens.schemes.recipes.frame_pieces import frame_pieces  # it is made of these
+    def pieces(self) -> Pieces:
+        from livens.schemes.recipes.frame_pieces import frame_pieces  # they are made of these
+        from livens.schemes.recipes.level_pieces import level_pieces
 
-        return frame_pieces(self) if self._has_pieces else None
+        return level_pieces(self) if self.scheme.both_levels else frame_pieces(self)
 
     @functools.cached_property
     def fingerprint(self) -> str:

@@ -21,7 +21,7 @@ from livens.schemes.recipes.pieces import (
     Local,
     Piece,
     Pieces,
-    constraint_increment,
+    carried_constraints,
     constraint_values,
     mapped,
     piece,
@@ -30,12 +30,13 @@ from livens.schemes.recipes.pieces import (
 
 
 def frame_pieces(equations: FrameEquations) -> Pieces:
-    """The equations of a step piece by piece; both levels of constraints together have none."""
-    assert not equations.scheme.both_levels
-    bodies = _Bodies(equations)
+    """The equations of a step piece by piece."""
+    bodies = Bodies(equations)
     found = [*bodies.pieces(), *_elements(equations, bodies), ledger(equations.layout)]
     if equations.kept:
-        found.append(_shown(equations))
+        found.append(shown_multipliers(equations, equations.unknowns))
+    if equations.system.controls:
+        found.append(held_commands(equations.layout))
     size, multipliers = equations.unknowns.size, len(equations.kept)
     body = np.full(size, -1)
     for number, place in enumerate(equations.bodies):
@@ -50,11 +51,11 @@ def frame_pieces(equations: FrameEquations) -> Pieces:
         body=body,
         guess=bodies.guess,
         memory=bodies.memory,
-        remember=lambda z, c: _remembered(equations, bodies.memory, z, c),
+        remember=lambda z, c: constraint_memory(equations, bodies.memory, z, c),
     )
 
 
-def _remembered(equations: FrameEquations, memory: Layout, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+def constraint_memory(equations: FrameEquations, memory: Layout, z: np.ndarray, c: np.ndarray) -> np.ndarray:
     """The memory before the first step: the constraints as they are at its positions."""
     found, q, k = np.zeros(memory.size), z[equations.layout["q"]], c[2:]
     number = np.full(equations.system.m, -1)
@@ -72,7 +73,7 @@ def _remembered(equations: FrameEquations, memory: Layout, z: np.ndarray, c: np.
     return found
 
 
-class _Bodies:
+class Bodies:
     """The bodies of a system by their kinds."""
 
     def __init__(self, equations: FrameEquations) -> None:
@@ -84,10 +85,11 @@ class _Bodies:
             coordinates = list(place.frame.coordinates)
             self.body_of[coordinates] = number
             self.place_in[coordinates] = np.arange(len(coordinates))
-        self._kinds: dict[tuple[Any, Any], list[int]] = {}
+        #: Bodies of one kind and one type of element, by their numbers.
+        self.kinds: dict[tuple[Any, Any], list[int]] = {}
         for number, place in enumerate(equations.bodies):
             key = place.kernel, equations.system.models[place.frame.element]
-            self._kinds.setdefault(key, []).append(number)
+            self.kinds.setdefault(key, []).append(number)
         #: Rounding errors of positions and momenta, and what is left of constraints: these are put right later on.
         self.memory = Layout(low=equations.system.n, push=equations.unknowns["bodies"].stop, gap=len(equations.kept))
 
@@ -96,7 +98,7 @@ class _Bodies:
         return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
 
     def pieces(self) -> list[Piece]:
-        return [self._kinetic(kernel, numbers) for (kernel, _), numbers in self._kinds.items()]
+        return [self._kinetic(kernel, numbers) for (kernel, _), numbers in self.kinds.items()]
 
     def _kinetic(self, kernel: BodyKernel, numbers: list[int]) -> Piece:
         """Momenta of one kind of body: its equations without forces, and its state at the end."""
@@ -143,7 +145,7 @@ class _Bodies:
         equations, layout = self.equations, self.equations.layout
         x = np.zeros(equations.unknowns.size)
         q, v = z[layout["q"]], z[layout["v"]]
-        for (kernel, _), numbers in self._kinds.items():
+        for (kernel, _), numbers in self.kinds.items():
             coordinates = self.table(numbers, lambda body: body.frame.coordinates)
             places = self.table(numbers, lambda body: range(body.unknowns.start, body.unknowns.stop))
             (values,) = mapped(kernel.guess, len(numbers), q[coordinates].T, v[coordinates].T)
@@ -154,14 +156,17 @@ class _Bodies:
 
 
 #: A type of element, and how it is attached: which body and which of its entries each coordinate is, the kinds of the
-#: bodies, and which of its constraints have multipliers.
-_Attachment = tuple[FrameKernel, tuple[int, ...], tuple[int, ...], tuple[BodyRecipe, ...], tuple[bool, ...]]
+#: bodies, which of its constraints have multipliers, and which of its parameters are what controllers say.
+Attachment = tuple[
+    FrameKernel, tuple[int, ...], tuple[int, ...], tuple[BodyRecipe, ...], tuple[bool, ...], tuple[int, ...]
+]
 
 
-def _elements(equations: FrameEquations, bodies: _Bodies) -> list[Piece]:
-    """One piece for each type of element, and way it is attached to bodies."""
-    groups: dict[_Attachment, list[Any]] = {}
+def attachments(equations: FrameEquations, bodies: Bodies) -> dict[Attachment, list[Any]]:
+    """The elements by their type and the way they are attached, each with its bodies and multipliers."""
+    groups: dict[Attachment, list[Any]] = {}
     multiplier_of = {number: i for i, number in enumerate(equations.kept)}
+    commands = set(equations.system.controls)
     for e in equations.elements:
         of = bodies.body_of[e.coordinates].tolist()
         roles = list(dict.fromkeys(of))
@@ -172,8 +177,15 @@ def _elements(equations: FrameEquations, bodies: _Bodies) -> list[Piece]:
             tuple(bodies.place_in[e.coordinates].tolist()),
             tuple(equations.bodies[b].kernel.recipe for b in roles),
             tuple(i >= 0 for i in constraints),
+            tuple(j for j, place in enumerate(e.parameters) if place in commands),
         )
         groups.setdefault(key, []).append((e, roles, [i for i in constraints if i >= 0]))
+    return groups
+
+
+def _elements(equations: FrameEquations, bodies: Bodies) -> list[Piece]:
+    """One piece for each type of element, and way it is attached to bodies."""
+    groups = attachments(equations, bodies)
     found = [_attached(equations, *key, own, bodies.memory) for key, own in groups.items()]
     return [p for p in found if p.rows.numel() or p.ends.numel()]
 
@@ -185,15 +197,16 @@ def _attached(
     place: tuple[int, ...],
     recipes: tuple[BodyRecipe, ...],
     kept: tuple[bool, ...],
+    commanded: tuple[int, ...],
     members: list[Any],
     memory: Layout,
 ) -> Piece:
     layout, unknowns = equations.layout, equations.unknowns
     count, n, m = len(members), len(role), sum(kept)
     starts = np.cumsum([0, *(recipe.size for recipe in recipes)]).tolist()
-    seen = _whole_directors(recipes, role, place)
-    local = Local.of(starts[-1] + m, len(seen), m, len(members[0][0].parameters))
-    q, h = local.z[:n], local.h
+    seen = whole_directors(recipes, role, place)
+    local = Local.of(starts[-1] + m, len(seen) + len(commanded), m, len(members[0][0].parameters))
+    q, h, k = local.z[:n], local.h, with_commands(local, commanded)
     y = [local.x[starts[i] : starts[i + 1]] for i in range(len(recipes))]
     lam = ca.SX.zeros(len(kept))
     if m:
@@ -201,7 +214,7 @@ def _attached(
     gaps = memory["gap"].start + np.array([multipliers for _, _, multipliers in members], dtype=np.int64)
     gaps = gaps.reshape(count, m)
     v_m, contract, spread, bend = _kinematics(recipes, role, place, seen, y, local.z, h)
-    arguments = v_m, lam if kept else ca.SX(0, 1), q, h, local.t, local.k
+    arguments = v_m, lam if kept else ca.SX(0, 1), q, h, local.t, k
     forces, constraints, work = kernel.share(*arguments)
     _, by_lam, of_g = kernel.slopes(*arguments)
     chosen = [i for i, is_kept in enumerate(kept) if is_kept]
@@ -211,10 +224,11 @@ def _attached(
     plain, keeps = None, []
     if m:
         jacobian = ca.blockcat([[jacobian, contract @ by_lam[:, chosen]], [of_g[chosen, :] @ spread, corner]])
-        gap = local.m + constraint_increment(kernel.model, q, h * v_m, h, local.t, local.k)[chosen]
+        at = q, h * v_m, h, local.t, k
+        closed, left, remembered = carried_constraints(kernel.model, constraints, chosen, local.m, at, commanded)
         plain = ca.densify(ca.vertcat(rows, constraints[chosen]))
-        rows = ca.vertcat(rows, gap / h)
-        keeps = [(gap, gaps)]
+        rows = ca.vertcat(rows, closed)
+        keeps = [(left, gaps[:, remembered])]
     x = np.array(
         [
             [j for b in roles for j in range(equations.bodies[b].unknowns.start, equations.bodies[b].unknowns.stop)]
@@ -226,11 +240,12 @@ def _attached(
     z = layout["q"].start + np.array(
         [[equations.bodies[roles[r]].frame.coordinates[j] for r, j in seen] for _, roles, _ in members], dtype=np.int64
     )
-    k = np.array([e.parameters for e, _, _ in members], dtype=np.int64).reshape(count, -1)
+    z = np.concatenate([z, command_places(equations, commanded, members)], axis=1)
+    parameters = np.array([e.parameters for e, _, _ in members], dtype=np.int64).reshape(count, -1)
     ledgers = np.tile([layout["supplied_energy"].start, layout["dissipated_energy"].start], (count, 1))
     rows, jacobian = ca.cse([rows, ca.sparsify(jacobian)])
     return piece(
-        "element", local, rows, {"x": x, "z": z, "k": k, "m": gaps}, None, jacobian, [(work, ledgers)], keeps,
+        "element", local, rows, {"x": x, "z": z, "k": parameters, "m": gaps}, None, jacobian, [(work, ledgers)], keeps,
         force=True, plain=plain,
     )  # fmt: skip
 
@@ -246,7 +261,7 @@ def _turned_slopes(kernel: FrameKernel, arguments: Any, contract: Any, spread: A
     return found
 
 
-def _whole_directors(
+def whole_directors(
     recipes: tuple[BodyRecipe, ...], role: tuple[int, ...], place: tuple[int, ...]
 ) -> list[tuple[int, int]]:
     """An element's coordinates as (body, number there), and what else is of their directors: these turn as a whole."""
@@ -307,9 +322,31 @@ def _kinematics(
     return v_m, contract, spread, bend
 
 
-def _shown(equations: FrameEquations) -> Piece:
+def shown_multipliers(equations: FrameEquations, unknowns: Layout) -> Piece:
     """The multipliers a result shows; those without an unknown stay zero."""
     local, each = Local.of(1, 0), np.arange(len(equations.kept))[:, None]
     shown = equations.layout["multipliers"].start + np.array(equations.kept)[:, None]
-    x = equations.unknowns["lam"].start + each
+    x = unknowns["lam"].start + each
     return piece("multipliers", local, ca.SX(0, 1), {"x": x}, ends=[(local.x, shown)])
+
+
+def held_commands(layout: Layout) -> Piece:
+    """What controllers say is held over the step."""
+    local, places = Local.of(0, 1), np.arange(layout["control"].start, layout["control"].stop)[:, None]
+    none = np.zeros((len(places), 0), dtype=np.int64)
+    return piece("commands", local, ca.SX(0, 1), {"x": none, "z": places}, ends=[(local.z, places)])
+
+
+def with_commands(local: Local, commanded: tuple[int, ...]) -> Any:
+    """Parameters of an element; what controllers say are the last entries of its state."""
+    k = ca.SX(local.k)
+    for j, command in zip(commanded, ca.vertsplit(local.z)[-len(commanded) :] if commanded else [], strict=True):
+        k[j] = command
+    return k
+
+
+def command_places(equations: FrameEquations, commanded: tuple[int, ...], members: list[Any]) -> np.ndarray:
+    """Where these elements find what controllers say."""
+    first, controls = equations.layout["control"].start if commanded else 0, equations.system.controls
+    said = [[first + controls.index(e.parameters[j]) for j in commanded] for e, _, _ in members]
+    return np.array(said, dtype=np.int64).reshape(len(members), len(commanded))

@@ -11,7 +11,7 @@ import numpy as np
 from livens.expressions.probe import Probe
 from livens.models.descriptor import DescriptorModel
 from livens.schemes.recipes.filtered_estimate import filtered_estimate
-from livens.schemes.recipes.stages import combined, integral_weights, lagrange_weights
+from livens.schemes.recipes.stages import by_stage, combined, integral_weights, lagrange_weights
 from livens.schemes.step import FlatEquations
 from livens.schemes.tableaus.murua import Murua
 
@@ -145,4 +145,7 @@ def index_two_equations(model: DescriptorModel, coefficients: Murua) -> FlatEqua
         inside=(theta, {name: within[layout[name]] for name in ("x", "y") if name in layout}),
         carried=(ratio, ca.densify(ca.vertcat(*carried))),
         error=filtered_estimate(model, T, [rate(slope) for slope in slopes], beginning, end, h, t, k),
+        values=by_stage(
+            X=[x0 + h * combined(row, slopes) for row in T.A], slope=slopes, Z=Z if nz else [], Y=Y if ny else []
+        ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from livens.expressions.layout import Layout
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.summed import dynamics
 from livens.schemes.base import Scheme
-from livens.schemes.step import FlatEquations, StepEquations
+from livens.schemes.step import ErrorEstimate, FlatEquations, StepEquations
 
 
 @dataclass
@@ -26,6 +27,7 @@ class Step:
     rows: Sequence[Any] = ()  # as many as there are unknowns; none if the step is explicit
     supplied: Any = 0.0  # work of forces in this step
     dissipated: Any = 0.0
+    error: ErrorEstimate | None = None  # if the scheme estimates its own
 
 
 class Phase:
@@ -136,7 +138,7 @@ class MapScheme(Scheme):
         if "elements" in model.forms:
             if "phase space" not in model.forms:
                 return ["a system without constraints, with a regular mass matrix and an energy quadratic in v"]
-            model = phase_of(model)
+            model = phase_of(model)  # which has the black box too, if there is one
         missing = super().missing(model)
         if not missing and self.at_rest and ca.depends_on(model.F, model.v):
             return ["forces that do not depend on velocities"]
@@ -146,16 +148,20 @@ class MapScheme(Scheme):
         phase_model = phase_of(model)
         layout = model.layout.with_(**self.add(phase_model))
 
+        errors: list[ErrorEstimate | None] = []
+
         def write(old: Any, x: Any, h: Any, t: Any, k: Any) -> Written:
             phase = Phase(phase_model, k)
             said = self.step(phase, old, x, h, t)
+            errors.append(said.error)
             new = {**vars(old), **said.new}
             new["v"] = phase.H_p(new["q"], new["p"], new["t"] if "t" in layout else t + h)
             new["supplied_energy"] += said.supplied
             new["dissipated_energy"] += said.dissipated
             return new, said.rows, self.guess(phase, old, h, t)
 
-        return map_equations(layout, Layout(**self.unknowns(phase_model)), model.parameter_count, write)
+        made = map_equations(layout, Layout(**self.unknowns(phase_model)), model.parameter_count, write)
+        return made if errors[0] is None else dataclasses.replace(made, error=errors[0])
 
 
 #: The state at the end of a step by name, rows, and a guess of the unknowns by name.

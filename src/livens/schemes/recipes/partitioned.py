@@ -57,6 +57,21 @@ class Staged(ElementScheme):
     def multiplier_guess(self, name: str, lam: Any) -> Any:
         return lam
 
+    def positions(self, old: State, x: Any, h: Any) -> list[Any]:
+        """``Q_i``."""
+        raise NotImplementedError
+
+    def increments(self, x: Any) -> list[Any]:
+        """``V_i - v0``."""
+        raise NotImplementedError
+
+    def values(self, old: State, x: Any, h: Any) -> dict[str, Any]:
+        """Positions and velocities of the stages; their multipliers are unknowns, and known as such."""
+        stages = zip(self.positions(old, x, h), self.increments(x), strict=True)
+        return {
+            f"{name}{i + 1}": part for i, (Q, V) in enumerate(stages) for name, part in (("Q", Q), ("V", old.v + V))
+        }
+
 
 class PartitionedStages(Staged):
     """A method or a pair with its `relations`; what constraints it has is left to subclasses."""

@@ -28,12 +28,13 @@ def phase_stages(model: Hamiltonian, first: Tableau, second: Tableau, estimate_o
     q0, p0, v0 = (z[layout[name]] for name in ("q", "p", "v"))
     f0 = _rate(phase, q0, p0, v0, t)
     K, L = ([x[(2 * i + j) * n : (2 * i + j + 1) * n] for i in range(s)] for j in (0, 1))
-    rows, names, work = [], [], [ca.SX(0), ca.SX(0)]
+    rows, names, work, values = [], [], [ca.SX(0), ca.SX(0)], dict[str, Any]()
     for i in range(s):
         Q = q0 + h * (float(first.A[i].sum()) * v0 + combined(first.A[i], K))
         P = p0 + h * (float(second.A[i].sum()) * f0 + combined(second.A[i], L))
         when = t + first.c[i] * h
         V = phase.H_p(Q, P, when)
+        values |= {f"Q{i + 1}": Q, f"P{i + 1}": P, f"V{i + 1}": V}
         rows += [K[i] - (V - v0), L[i] - (_rate(phase, Q, P, V, when) - f0)]
         for j, power in enumerate(phase.work(Q, P, V, when)):
             work[j] += h * first.b[i] * power
@@ -67,6 +68,7 @@ def phase_stages(model: Hamiltonian, first: Tableau, second: Tableau, estimate_o
         error=_estimate(
             model, (first, second), estimate_order, [[*K, v1 - v0], [*L, f1 - f0]], [(q0, p0), (q1, p1)], h
         ),
+        values=values,
     )
 
 

@@ -102,7 +102,7 @@ class Piece:
         bound = ca.densify(roundoff_bound(function, self.local.all, errors, library))
         if self.plain is not None:
             direct = roundoff_bound(ca.Function("rows", self.local.all, [self.plain]), self.local.all, errors, library)
-            bound = ca.fmax(bound, ca.fmin(ca.densify(direct), _REMEMBERED / self.local.h))
+            bound = ca.fmax(bound, ca.fmin(ca.densify(direct), _REMEMBERED / ca.fabs(self.local.h)))
         return e, bound + ca.fabs(self.rows)
 
 
@@ -199,6 +199,8 @@ class Pieces:
     #: Estimated errors of a step and what they are measured against, ``(x, z, c) -> two arrays``, if it has them.
     error: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
     estimated: Estimated | None = None
+    #: Sizes of the parts of a step, in units of its own: those of a composition are several, one after the other.
+    weights: tuple[float, ...] = (1.0,)
 
     @property
     def size(self) -> int:
@@ -219,6 +221,29 @@ def constraint_increment(model: Any, q: Any, step: Any, h: Any, t: Any, k: Any) 
     at = ca.vertcat(model.q, model.t)
     function = ca.Function("g", [at, model.k], [ca.densify(model.g)])
     return increments(function, ca.vertcat(q, t), ca.vertcat(step, h), [k])
+
+
+def carried_constraints(
+    model: Any, rows: Any, chosen: list[int], m: Any, at: tuple[Any, ...], commanded: Sequence[int] = ()
+) -> tuple[Any, Any, list[int]]:
+    """The rows of chosen constraints of an element by increment, ``(m + [g(q1) - g(q0)])/h``, what is left of them to
+    be remembered as the next m, and which of the chosen ones these are.
+
+    `rows` are all constraints as the scheme writes them, `at` are q, its increment, h, t and the parameters. Those on
+    velocity level are held for every step by itself, and those with `commanded` parameters jump between steps: of them
+    nothing is remembered.
+    """
+    said = model.k[list(commanded)] if commanded else None
+    steady = [i for i in range(model.on_position) if said is None or not ca.depends_on(model.g[i], said)]
+    remembered = [place for place, i in enumerate(chosen) if i in steady]
+    found = [rows[i] for i in chosen]
+    left = ca.SX(0, 1)
+    if remembered:
+        increment, h = constraint_increment(model, *at), at[2]
+        left = ca.densify(ca.vertcat(*(m[place] + increment[chosen[place]] for place in remembered)))
+        for number, place in enumerate(remembered):
+            found[place] = left[number] / h
+    return ca.densify(ca.vertcat(*found)), left, remembered
 
 
 def constraint_values(model: Any, q: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.schemes.recipes.maps import Written, map_equations
 from livens.schemes.recipes.twists import twists
-from livens.schemes.step import FlatEquations
+from livens.schemes.step import Box, FlatEquations
 
 
 @dataclass(frozen=True)
@@ -146,14 +146,32 @@ class Ahead:
         push = forces.twists.accelerations(there, speed, found.force, k, self.gyroscopic)
         return ca.vertcat(push, found.flat[forces.twists.size :])
 
+    def asked(self, forces: SplitForces, q: Any, u: Any, change: Any, t: Any, h: Any) -> Any:
+        """Where a black box is evaluated for such a step: coordinates, their rates, and time."""
+        there = forces.twists.moved(q, self.alpha * h * u) if self.alpha else q
+        speed = u + self.alpha * change if self.extrapolated else u
+        return ca.densify(ca.vertcat(there, forces.twists.lifted(there, speed), t + self.alpha * h))
+
+
+#: Of coordinates, velocities, time, the size of the last step and parameters.
+Scale = Callable[[Any, Any, Any, Any, Any], Any]
+
 
 class SplitStep:
     """One step as paper V (5) has it, for a system as a whole."""
 
     def __init__(
-        self, system: System, ahead: Ahead, beta: float, kept: bool = True, dropped: Collection[int] = ()
+        self,
+        system: System,
+        ahead: Ahead,
+        beta: float,
+        kept: bool = True,
+        dropped: Collection[int] = (),
+        scale: Scale | None = None,
     ) -> None:
         self.system, self.ahead, self.beta, self.kept = system, ahead, beta, kept
+        #: How long the next step is for one unit of fictive time, if steps are not of equal size.
+        self.scale = scale
         self.forces, self.twists = split_forces(system), twists(system)
         self.held = tuple(i for i in self.forces.constraints if i not in dropped)
         self.unknown = self.forces.felt(beta, self.held)
@@ -164,14 +182,34 @@ class SplitStep:
         return self.ahead(self.forces, q, u, ca.SX.zeros(self.twists.size), t, h, k)
 
     def equations(self) -> FlatEquations:
-        layout = self.system.layout.with_(**({"A": memory_size(self.system)} if self.kept else {}))
+        n, box = self.system.n, self.system.box
+        more = {"A": memory_size(self.system)} if self.kept else {}
+        more |= {} if box is None else {"asked": 2 * n + 1, "box": n}
+        more |= {} if self.scale is None else {"t": 1, "scale": 1}
+        layout = self.system.layout.with_(**more)
         unknowns = Layout(mean_velocity=len(self.unknown), lam=len(self.held))
-        return solved_in_closed_form(layout, unknowns, self.system.parameter_count, self.write)
+        found = solved_in_closed_form(layout, unknowns, self.system.parameter_count, self.write)
+        if box is None:
+            return found
+        return dataclasses.replace(found, box=Box(box, layout["asked"].start, n, layout["box"].start))
+
+    def _boxed(self, old: Any, A: Any, k: Any) -> Any:
+        """A with the force of a black box, which acts where it was asked for."""
+        if self.system.box is None:
+            return A
+        tw, n, size = self.twists, self.system.n, self.twists.size
+        there, speed = old.asked[:n], old.asked[n : 2 * n]
+        force = tw.contracted(there, old.box)
+        push = tw.accelerations(there, tw.twist(there, speed), force, k, gyroscopic=False)
+        return A + ca.vertcat(push, force, ca.SX.zeros(A.numel() - 2 * size))
 
     def write(self, old: Any, x: Any, h: Any, t: Any, k: Any) -> Written:
         f, tw, size = self.forces, self.twists, self.twists.size
+        unit = h
+        if self.scale is not None:
+            h, t = unit * old.scale, old.t
         u0 = tw.twist(old.q, old.v)
-        A = old.A if self.kept else self.start(old.q, old.v, t, h, k)
+        A = self._boxed(old, old.A, k) if self.kept else self.start(old.q, old.v, t, h, k)
         push = A[:size]
         # B and the constraints act on what is unknown; all else goes on with A and with forces that are constant
         rough, own = ca.SX(u0), list(self.unknown)
@@ -195,8 +233,14 @@ class SplitStep:
         multipliers = ca.SX.zeros(self.system.m)
         multipliers[list(self.held)] = x.lam
         new["multipliers"] = multipliers
+        following = h
+        if self.scale is not None:
+            new |= dict(t=t + h, scale=self.scale(q, u1, t + h, h, k))
+            following = unit * new["scale"]
         if self.kept:
-            new["A"] = self.ahead(f, q, u1, u1 - u0, t + h, h, k)
+            new["A"] = self.ahead(f, q, u1, u1 - u0, t + h, following, k)
+        if self.system.box is not None:
+            new |= {"asked": self.ahead.asked(f, q, u1, u1 - u0, t + h, following), "box": ca.SX.zeros(self.system.n)}
         guess = {"mean_velocity": u0[own], "lam": old.multipliers[list(self.held)]}
         return new, [*rows, closed], guess
 
@@ -232,9 +276,14 @@ class SplitStep:
         return [rows[list(self.unknown)]]
 
 
-def at_start(system: System, ahead: Ahead, values: Mapping[str, Any], t: float, h: float, k: Any) -> np.ndarray:
-    """A of the first step of a run, which starts with these coordinates and velocities."""
-    return np.array(_start_function(system, ahead)(values["q"], values["v"], t, h, k)).ravel()
+def at_start(system: System, ahead: Ahead, values: Mapping[str, Any], t: float, h: float, k: Any) -> dict[str, Any]:
+    """A of the first step of a run, which starts with these coordinates and velocities, and what a black box says."""
+    A, asked = _start_function(system, ahead)(values["q"], values["v"], t, h, k)
+    found: dict[str, Any] = {"A": np.array(A).ravel()}
+    if system.box is not None:
+        n, at = system.n, np.array(asked).ravel()
+        found |= {"asked": at, "box": system.box(at[:n], at[n : 2 * n], at[2 * n], k)}
+    return found
 
 
 def from_momenta(system: System, ahead: Ahead, q: Any, p: Any, t: Any, h: Any, k: Any) -> Any:
@@ -247,9 +296,10 @@ def from_momenta(system: System, ahead: Ahead, q: Any, p: Any, t: Any, h: Any, k
 def _start_function(system: System, ahead: Ahead) -> ca.Function:
     q, v, t, h = ca.SX.sym("q", system.n), ca.SX.sym("v", system.n), ca.SX.sym("t"), ca.SX.sym("h")
     k = ca.SX.sym("k", system.parameter_count)
-    bodies = twists(system)
-    A = ahead(split_forces(system), q, bodies.twist(q, v), ca.SX.zeros(bodies.size), t, h, k)
-    return ca.Function("A", [q, v, t, h, k], [ca.densify(A)])
+    bodies, forces = twists(system), split_forces(system)
+    u, none = bodies.twist(q, v), ca.SX.zeros(bodies.size)
+    A = ahead(forces, q, u, none, t, h, k)
+    return ca.Function("A", [q, v, t, h, k], [ca.densify(A), ahead.asked(forces, q, u, none, t, h)])
 
 
 def solved_in_closed_form(

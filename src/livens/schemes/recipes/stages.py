@@ -77,7 +77,13 @@ def stage_equations(model: DescriptorModel, tableau: Tableau) -> FlatEquations:
         inside=(theta, parts),
         carried=(ratio, ca.densify(ca.vertcat(*onward, x[s * n :]))),
         error=filtered_estimate(model, tableau, slopes, beginning, ends, h, t, k),
+        values=by_stage(X=states, slope=slopes),
     )
+
+
+def by_stage(**parts: list[Any]) -> dict[str, Any]:
+    """What belongs to stages, by name and number."""
+    return {f"{name}{i + 1}": part for name, stages in parts.items() for i, part in enumerate(stages)}
 
 
 def _solved_at_the_end(model: DescriptorModel, tableau: Tableau) -> list[int]:

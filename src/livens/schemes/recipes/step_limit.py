@@ -7,6 +7,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.errors import InputError
 from livens.models.system import System
 from livens.schemes.recipes.maps import phase_of
 from livens.schemes.recipes.split_forces import Ahead, split_forces
@@ -29,6 +30,8 @@ def slopes(model: Any, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) ->
         found = ca.Function("slopes", [way, u], [ca.jacobian(a, way), ca.jacobian(a, u)])(*here)
     else:
         phase = phase_of(model)
+        if phase.box is not None:
+            raise InputError("how stiff a black box is cannot be told: it has no derivatives")
         a = phase.inverse_mass @ phase.A
         symbols = [phase.q, phase.v, phase.t, phase.k]
         found = ca.Function("slopes", symbols, [ca.jacobian(a, phase.q), ca.jacobian(a, phase.v)])(q, v, t, k)

@@ -37,6 +37,13 @@ class Scaling:
         """g, of any two expressions that stand for the energies (S003 paper III, eq. 11)."""
         raise InputError(f"the scaling {self} is not {WANTS['energies']}")
 
+    def of_system(self, system: Any, q: Any, k: Any, mobility: Any) -> Any:
+        """g of a system that is taken element by element; `mobility` says ``f.M^-1 f`` of forces on the coordinates."""
+        raise InputError(
+            f"the scaling {self} is made for models in coordinates and momenta; for bodies and joints there are "
+            "livens.scaling.stiffness and livens.scaling.stiffness_estimate"
+        )
+
     def variables(self, model: Model) -> str:
         """What g depends on: "q", "p", "qp", or nothing; "x" for a Nambu system."""
         g = self._without_time(model)

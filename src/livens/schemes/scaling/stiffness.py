@@ -13,7 +13,6 @@ from livens.errors import InputError, ModelError
 from livens.expressions.numbers import positive
 from livens.expressions.parameters import Namespace
 from livens.models.hamiltonian.model import Hamiltonian
-from livens.models.penalty import Contact
 from livens.schemes.scaling.base import Scaling, limit_of
 
 #: Where a norm vanishes it has no derivative; this bound for its square keeps 0/0 out.
@@ -42,12 +41,36 @@ class Stiffness(Scaling):
     def _contacts(self, model: Hamiltonian) -> Iterator[tuple[Any, Any]]:
         """Gap and stiffness of every contact."""
         for element, q, k in _elements(model):
-            if not isinstance(element, Contact):
+            if not hasattr(element, "gaps"):
                 continue
             if self.smooth is None:
                 raise InputError(f"the scaling {self} needs a length `smooth` for contacts, such as '{element.name}'")
             for gap in element.gaps(m.symbols(q), k):
                 yield m.expression(gap), m.expression(element.stiffness(gap, k, self.smooth))
+
+    def of_system(self, system: Any, q: Any, k: Any, mobility: Any) -> Any:
+        """The same of a system that is taken element by element: each contact with the mass that it moves.
+
+        Its square is the sum of the squared frequencies ``k_i/m_i`` of all contacts; what is not a contact is left to
+        the part of a scheme that is implicit.
+        """
+        total = ca.SX(0)
+        for element, index, where in zip(system.elements, system.indices, system.parameter_indices, strict=True):
+            if not hasattr(element, "gaps"):
+                continue
+            if self.smooth is None:
+                raise InputError(f"the scaling {self} needs a length `smooth` for contacts, such as '{element.name}'")
+            own, local, size = ca.SX.sym("q", len(index)), ca.SX.sym("k", len(where)), system.shared.size
+            named = system.shared.symbols(local[:size]) | element.parameters.symbols(local[size:]) | element.constants
+            for gap in element.gaps(m.symbols(own), Namespace(named)):
+                hardness = m.expression(element.stiffness(gap, Namespace(named), self.smooth))
+                slope = ca.densify(ca.gradient(m.expression(gap), own))
+                both = ca.Function("contact", [own, local], [ca.SX(hardness), slope])
+                value, direction = both(q[list(index)], k[list(where)])
+                force = ca.SX.zeros(system.n)
+                force[list(index)] = direction
+                total += (value * mobility(force)) ** 2
+        return (ca.sqrt(ca.fmax(total, _TINY)) + self.limit) ** -0.5
 
     def __str__(self) -> str:
         smooth = "" if self.smooth is None else f", smooth={self.smooth:g}"
@@ -79,20 +102,20 @@ def _elements(model: Hamiltonian) -> Iterator[tuple[Any, Any, Namespace]]:
         yield (
             element,
             model.q[list(index)],
-            Namespace(system.shared.symbols(k[:size]) | element.parameters.symbols(k[size:])),
+            Namespace(system.shared.symbols(k[:size]) | element.parameters.symbols(k[size:]) | element.constants),
         )
 
 
 def _without_contacts(model: Hamiltonian) -> Any:
     """The potential energy of everything else."""
     system = model.source
-    if system is None or not any(isinstance(element, Contact) for element in system.elements):
+    if system is None or not any(hasattr(element, "gaps") for element in system.elements):
         return model.V
     V = ca.SX(0)
     for element, local, index, where in zip(
         system.elements, system.models, system.indices, system.parameter_indices, strict=True
     ):
-        if not isinstance(element, Contact):
+        if not hasattr(element, "gaps"):
             f = ca.Function("V", [local.q, local.t, local.k], [local.V])
             V += f(model.q[list(index)], model.t, model.k[list(where)])
     return V

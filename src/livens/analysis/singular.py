@@ -1,0 +1,107 @@
+"""Singular positions: where constraints of a run depend on one another more than elsewhere, and motion can branch.
+
+At every stored row the slopes of the constraints between bodies are taken, as rows of length one in the motions of the
+bodies. Their smallest singular value beside those that always vanish goes to zero where the rank drops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.summed import dynamics
+from livens.models.system import System
+from livens.multibody.assembly import Motion
+from livens.results.result import Result
+
+#: Values below this part of the largest are zero, and dips to below this part of the usual value are singular.
+_RANK, _DIP = 1e-7, 0.02
+#: At most this many rows are looked at together.
+_ROWS = 512
+#: Constraints with at least this share in what depends on one another are named.
+_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class SingularPosition:
+    """When a run is nearest to a singular position, how near in units of the usual distance, and which joints are in.
+
+    `rank` is that of the constraints elsewhere; it is less here.
+    """
+
+    t: float
+    distance: float
+    rank: int
+    joints: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"t = {self.t:.6g}: a singular position, where motion can branch; the constraints of "
+            f"{', '.join(self.joints)} have a rank below {self.rank} there"
+        )
+
+
+def _singular_positions(result: Result) -> tuple[SingularPosition, ...]:
+    """The singular positions that a run went through, or started in: between rows, found from the rows around.
+
+    Forces in joints and the branch that the motion takes are not determined there by the constraints alone; energy and
+    momentum decide. Rows must be near enough to one another to see the dip: store every step.
+    """
+    system = result.system
+    if not isinstance(system, System) or not system.frames:
+        raise InputError("singular positions are those of mechanisms: of systems of bodies with frames")
+    motion = Motion(system)
+    between = list(motion.constraints)
+    if not between:
+        return ()
+    q, t = result.q, np.asarray(result.t)
+    d = dynamics(system)
+    slopes = ca.Function("G", [d.q, d.t, d.k], [ca.densify(d.G[between, :])])
+    k = result.parameter_vector
+
+    def rows(i: int) -> np.ndarray:
+        found = np.array(slopes(q[i], t[i], k)) @ motion.map(q[i])
+        length = np.linalg.norm(found, axis=1, keepdims=True)
+        return np.asarray(found / np.where(length > 0, length, 1.0))
+
+    sizes = np.vstack(
+        [
+            np.linalg.svd(np.array([rows(i) for i in range(first, min(first + _ROWS, len(t)))]), compute_uv=False)
+            for first in range(0, len(t), _ROWS)
+        ]
+    )
+    # what is zero in most of the rows is redundant
+    rank = int(np.median((sizes > _RANK * sizes[:, :1]).sum(axis=1)))
+    if not rank:
+        return ()
+    least = sizes[:, rank - 1]
+    usual = float(np.median(least))
+    found: list[SingularPosition] = []
+    around = np.concatenate([[np.inf], least, [np.inf]])
+    for i in np.flatnonzero((least <= around[:-2]) & (least < around[2:])).tolist():
+        at, size = _dip(t, least, i)
+        if size > _DIP * usual or (found and at <= found[-1].t):
+            continue
+        u, _, _ = np.linalg.svd(rows(i))
+        share = np.abs(u[:, rank - 1 :]).max(axis=1)
+        owners = [system.constraint_names[between[j]].rsplit(":", 1)[0] for j in np.flatnonzero(share > _SHARE)]
+        found.append(SingularPosition(at, size / usual, rank, tuple(dict.fromkeys(owners))))
+    return tuple(found)
+
+
+def _dip(t: np.ndarray, least: np.ndarray, i: int) -> tuple[float, float]:
+    """Where a value that goes to zero like a distance is least, and how small: by a parabola of its square."""
+    if not 0 < i < len(t) - 1:
+        return float(t[i]), float(least[i])
+    x, y = t[i - 1 : i + 2] - t[i], least[i - 1 : i + 2] ** 2
+    a, b, c = np.polyfit(x, y, 2)
+    if a <= 0:
+        return float(t[i]), float(least[i])
+    at = float(np.clip(-b / (2 * a), x[0], x[2]))
+    return float(t[i]) + at, float(np.sqrt(max(c + b * at + a * at**2, 0.0)))
+
+
+Result.attach("singular_positions", _singular_positions)

@@ -1,0 +1,167 @@
+"""The mechanisms of the IFToMM benchmark in other codes, from the same drawings. It prints one line of JSON.
+
+Each code takes the longest of the steps ``h/2^n`` with which the end of the run is where it should be.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from livens.bench.peers.clock import seconds
+from livens.multibody.builder import Multibody
+from livens.multibody.parts import Marker
+
+#: Steps are not halved more often than this.
+_HALVINGS = 10
+
+
+def drawing(problem: str) -> Multibody:
+    """The drawing of one of the problems."""
+    from livens.problems.bricard import bricard_mechanism
+    from livens.problems.drawn_four_bar import four_bar_mechanism
+
+    return four_bar_mechanism() if problem == "drawn-four-bar" else bricard_mechanism()
+
+
+def in_exudyn(mb: Multibody, look: Marker, t_end: float) -> Callable[[float], np.ndarray]:
+    """Where a point is at the end: bodies in the plane have three coordinates, in space those of Euler parameters."""
+    import exudyn
+
+    items: Any = importlib.import_module("exudyn.itemInterface")  # has no types
+    flat, none = mb.dimension == 2, [0.0, 0.0, 0.0]
+    poses = _states(mb)
+    container: Any = exudyn.SystemContainer()
+    system = container.AddSystem()
+    ground = system.AddObject(items.ObjectGround())
+    numbers = {"ground": ground}
+    gravity = [*(np.zeros(mb.dimension) if mb.gravity is None else mb.gravity), 0.0][:3]
+    for name, part in mb.bodies.items():
+        position, R, velocity, omega = poses[name]
+        assert part.element is not None
+        given, mass = part.element.parameters.values, part.element.mass
+        if flat:
+            turn = float(np.arctan2(R[1, 0], R[0, 0]))
+            node = system.AddNode(
+                items.Rigid2D(
+                    referenceCoordinates=[*position[:2], turn], initialVelocities=[*velocity[:2], float(omega[2])]
+                )
+            )
+            body = items.RigidBody2D(mass=mass, inertia=float(given["moment"]), nodeNumber=node)
+            numbers[name] = system.AddObject(body)
+            centre = system.AddMarker(items.MarkerBodyPosition(bodyNumber=numbers[name]))
+            system.AddLoad(items.Force(markerNumber=centre, loadVector=[mass * g for g in gravity]))
+        else:
+            J = np.trace(given["euler"]) * np.eye(3) - given["euler"]
+            numbers[name] = system.CreateRigidBody(
+                referencePosition=position,
+                referenceRotationMatrix=R,
+                initialVelocity=velocity,
+                initialAngularVelocity=omega,
+                inertia=importlib.import_module("exudyn.rigidBodyUtilities").RigidBodyInertia(mass, J),
+                gravity=gravity,
+            )
+    for joint in mb.joints.values():
+        sides = [(joint.first, joint.parameters["X"]), (joint.second, joint.parameters["Y"])]
+        if flat:
+            ends = [
+                system.AddMarker(
+                    items.MarkerBodyRigid(bodyNumber=numbers[part.name], localPosition=[*map(float, X), 0.0])
+                )
+                for part, X in sides
+            ]
+            system.AddObject(items.RevoluteJoint2D(markerNumbers=ends))
+        else:
+            position, R, _, _ = poses.get(joint.second.name, (np.zeros(3), np.eye(3), none, none))
+            system.CreateRevoluteJoint(
+                bodyNumbers=[numbers[part.name] for part, _ in sides],
+                position=position + R @ joint.parameters["Y"],
+                axis=R @ joint.parameters["B"][:, 2],
+                useGlobalFrame=True,
+            )
+    sensor = system.AddSensor(
+        items.SensorBody(
+            bodyNumber=numbers[look.part.name],
+            localPosition=[*map(float, look.lever), *([0.0] if flat else [])],
+            storeInternal=True,
+            outputVariableType=exudyn.OutputVariableType.Position,
+        )
+    )
+    system.Assemble()
+
+    def end(h: float) -> np.ndarray:
+        settings: Any = exudyn.SimulationSettings()
+        integration = settings.timeIntegration
+        integration.numberOfSteps, integration.endTime, integration.verboseMode = round(t_end / h), t_end, 0
+        integration.generalizedAlpha.spectralRadius = 0.9
+        if flat:
+            integration.newton.useModifiedNewton = True
+            settings.linearSolver.solverType = exudyn.LinearSolverType.EXUdense
+        else:  # a constraint too many: its matrix is singular everywhere
+            settings.linearSolverType = exudyn.LinearSolverType.EigenDense
+            settings.linearSolverSettings.ignoreSingularJacobian = True
+        settings.solutionSettings.writeSolutionToFile = False
+        settings.solutionSettings.sensorsWritePeriod = h
+        try:
+            system.SolveDynamic(settings, solverType=exudyn.DynamicSolverType.GeneralizedAlpha)
+        except exudyn.SolverError:  # steps that are too long for its Newton's method
+            return np.full(mb.dimension, np.nan)
+        return np.asarray(system.GetSensorStoredData(sensor)[-1, 1 : 1 + mb.dimension])
+
+    return end
+
+
+def in_mujoco(mb: Multibody, look: Marker, t_end: float) -> Callable[[float], np.ndarray]:
+    """The same; loops are closed by soft constraints that are as stiff as the step allows."""
+    import mujoco
+
+    with tempfile.TemporaryDirectory() as folder:
+        mb.to_mjcf(Path(folder) / "drawn.xml")
+        model = mujoco.MjModel.from_xml_path(str(Path(folder) / "drawn.xml"))
+    lever = np.zeros(3)
+    lever[: mb.dimension] = look.lever
+
+    def end(h: float) -> np.ndarray:
+        model.opt.timestep, model.opt.integrator = h, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        model.eq_solref[:], model.eq_solimp[:, :3] = [2 * h, 1.0], [0.9999, 0.9999, 1e-3]
+        data = mujoco.MjData(model)
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+        mujoco.mj_step(model, data, round(t_end / h))
+        mujoco.mj_forward(model, data)
+        body = data.body(look.part.name)
+        return np.asarray(body.xpos + body.xmat.reshape(3, 3) @ lever)[: mb.dimension]
+
+    return end
+
+
+def _states(mb: Multibody) -> dict[str, tuple[Any, Any, Any, Any]]:
+    """Positions, axes, velocities and rates of rotation of all bodies at the start, in space."""
+    from livens.multibody.exports.mjcf import poses
+
+    return {name: (x.position, x.rotation, x.velocity, x.omega) for name, x in poses(mb, *mb.started).items()}
+
+
+def main(code: str, problem: str, look: str, exact: list[float], tolerance: float, h: float, t_end: float) -> Any:
+    mb = drawing(problem)
+    body, _, point = look.partition(".")
+    marker = mb.bodies[body].markers["centre" if point == "position" else point]
+    make: Callable[..., Callable[[float], np.ndarray]] = {"exudyn": in_exudyn, "mujoco": in_mujoco}[code]
+    end = make(mb, marker, t_end)
+    for _ in range(_HALVINGS):
+        error = float(np.abs(end(h) - exact).max())
+        if error <= tolerance:
+            break
+        h /= 2
+    took = seconds(lambda: end(h))
+    return {"peer": code, "h": h, "error": error, "seconds": took, "us_per_step": took * h / t_end * 1e6}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*json.loads(sys.argv[1]))))

@@ -1,0 +1,62 @@
+"""The test of the index of multibody equations: S002 theorem 2.2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.redundancy import dependent_rows
+
+if TYPE_CHECKING:
+    from livens.models.multibody_equations import MultibodyEquations
+
+#: Gamma is called singular if its reciprocal condition, with rows and columns scaled to one, is below this.
+_SINGULAR = 1e-10
+
+
+@dataclass(frozen=True)
+class IndexTest:
+    """What ``Gamma = G Z M^-1 Z^T G^T`` says of the index; see `MultibodyEquations.index_test`."""
+
+    #: The matrix, one row and one column for each constraint.
+    gamma: np.ndarray
+    #: The reciprocal of its condition number, after scaling its diagonal to one: 1 is best, 0 is singular.
+    condition: float
+    #: Constraints that follow from others here, or act on nothing.
+    dependent: tuple[int, ...]
+    #: The index: 3 with independent constraints, 1 or 0 without any; None if Gamma is singular.
+    index: int | None
+
+    def __str__(self) -> str:
+        if self.index == 3:
+            return f"Gamma is regular (reciprocal condition {self.condition:.2g}): the index is 3"
+        if self.index is not None:
+            return f"there are no constraints: the index is {self.index}"
+        which = ", ".join(f"constraint {i}" for i in self.dependent)
+        own = "has no multiplier of its own" if len(self.dependent) == 1 else "have no multipliers of their own"
+        return f"Gamma is singular: {which} {own} here, so the index is not 3"
+
+
+def index_test(equations: MultibodyEquations, q: np.ndarray, s: np.ndarray, t: float, k: np.ndarray) -> IndexTest:
+    """The test at one place."""
+    e = equations
+    if not e.m:
+        return IndexTest(np.zeros((0, 0)), 1.0, (), 1 if e.auxiliary else 0)
+    at = ca.Function("at", [e.q, e.v, e.s, e.t, e.k], [e.G @ e.Z, e.M])
+    A, M = (np.array(part) for part in at(q, np.zeros(e.n), s, t, k))
+    if not (np.isfinite(A).all() and np.isfinite(M).all()):
+        raise InputError("the constraints or the mass matrix cannot be evaluated at these coordinates")
+    if np.linalg.matrix_rank(M) < e.n:
+        raise InputError("the mass matrix is singular at these coordinates, and Gamma asks for its inverse")
+    gamma = A @ np.linalg.solve(M, A.T)
+    size = np.sqrt(np.abs(np.diag(gamma)))
+    scaled = gamma / np.outer(*[np.where(size > 0, size, 1.0)] * 2)
+    condition = float(1 / np.linalg.cond(scaled)) if np.abs(scaled).max() > 0 else 0.0
+    if condition > _SINGULAR:
+        return IndexTest(gamma, condition, (), 3)
+    still = tuple(int(i) for i in np.flatnonzero(size == 0))
+    return IndexTest(gamma, condition, tuple(sorted({*still, *dependent_rows(A)})), None)

@@ -1,0 +1,52 @@
+"""Ground that goes up and down: a height over a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from livens import math as m
+from livens.multibody.contacts.geometry.base import TINY
+from livens.multibody.contacts.geometry.surface import Local
+
+#: So many of Newton's steps lead from below a point to the point of the surface that is nearest to it.
+_STEPS = 4
+
+
+@dataclass(frozen=True)
+class HeightSurface(Local):
+    """All that is below ``height(x, y)`` over the plane of the first axes; in the plane, below ``height(x)``.
+
+    The nearest point p of the surface is where ``p - x + (f(p) - z) grad f(p) = 0``: Newton's method finds it from
+    ``p = x``, for points that are nearer to the surface than it is curved.
+    """
+
+    height: Callable[..., Any]
+
+    def distance(self, w: Any, k: Any) -> Any:
+        d = len(w) - 1
+        own = ca.SX.sym("p", d)
+        f = ca.SX(m.expression(self.height(*m.symbols(own))))
+        hessian, slope = ca.hessian(f, own)
+        surface = ca.Function("height", [own], [f, ca.densify(slope), ca.densify(hessian)])
+        given = m.expression(m.array(list(w)))
+        x, z, p = given[:d], given[d], given[:d]
+        for _ in range(_STEPS):
+            level, rise, bend = surface(p)
+            matrix = ca.SX.eye(d) + rise @ rise.T + (level - z) * bend
+            p = p - _solved(matrix, p - x + (level - z) * rise)
+        level, rise, _ = surface(p)
+        way = ca.sqrt(ca.sumsqr(x - p) + (z - level) ** 2 + TINY)
+        (found,) = m.symbols(ca.if_else(z > level, way, -way))
+        return found
+
+
+def _solved(A: Any, b: Any) -> Any:
+    """The solution of one or two equations."""
+    if A.shape[0] == 1:
+        return b / A
+    size = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
+    return ca.vertcat(A[1, 1] * b[0] - A[0, 1] * b[1], A[0, 0] * b[1] - A[1, 0] * b[0]) / size

@@ -1,0 +1,203 @@
+"""A spherical roller bearing: two rows of barrels between a sphere and an inner ring (case 2 of S003 4.3).
+
+A barrel is sliced into discs. The rim of a disc touches the race where it is farthest from the centre of curvature of
+the race: the centre of the sphere, or the nearest point of the circle that the inner race's section is drawn about.
+Each slice is a line contact after Palmgren, with Hunt and Crossley's damping and friction against sliding; loads that
+differ from slice to slice are what skews and tilts a roller.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError
+from livens.expressions.read import ModelFunction
+
+#: Palmgren's line contact of steel, ``Q = 8.06e4 l^(8/9) depth^(10/9)`` in newtons and millimetres.
+_PALMGREN, _EXPONENT = 8.06e4, 10 / 9
+#: Depths below this count as none.
+_NOTHING = 1e-30
+
+
+@dataclass(frozen=True)
+class RollerBearing:
+    """A bearing of the size of a 22205, in SI units: x is its axis, the weight acts along -z."""
+
+    rollers: int = 9  # in each of two rows
+    slices: int = 8
+    diameter: float = 7e-3
+    length: float = 6.5e-3
+    sphere: float = 22.5e-3
+    profile: float = 0.98 * 22.5e-3
+    angle: float = np.radians(14.0)
+    clearance: float = 15e-6
+    density: float = 7800.0
+    inner_mass: float = 0.08
+    inner_moment: float = 1.6e-5
+    outer_mass: float = 0.10
+    speed: float = 1e4 * np.pi / 30
+    radial: float = -1000.0
+    gravity: float = 9.81
+    damping: float = 0.25
+    friction: float = 0.05
+    creep: float = 0.1
+    penalty_frequency: float = 1e6
+
+    def __post_init__(self) -> None:
+        most = int(0.98 * 2 * np.pi * self.pitch / self.diameter)
+        if not 3 <= self.rollers <= most:
+            raise InputError(f"{self.rollers} rollers do not fit in a row: there must be between 3 and {most}")
+        if not 0 <= self.clearance <= 1e-4:
+            raise InputError(f"the clearance must be between 0 and 1e-4 m, got {self.clearance:g}")
+        if self.slices < 1:
+            raise InputError(f"a roller has at least one slice, got {self.slices}")
+
+    @property
+    def pitch(self) -> float:
+        """How far centres of rollers are from the axis."""
+        return (self.sphere - self.diameter / 2) * float(np.cos(self.angle))
+
+    @property
+    def mass(self) -> float:
+        return float(np.pi / 4 * self.diameter**2 * self.length * self.density)
+
+    @property
+    def moments(self) -> tuple[float, float]:
+        """About the axis of a roller, and across."""
+        return self.mass * self.diameter**2 / 8, self.mass * (self.diameter**2 / 16 + self.length**2 / 12)
+
+    @property
+    def discs(self) -> tuple[tuple[float, float], ...]:
+        """Where slices are along the axis of a roller, and their radii."""
+        y = self.length * ((np.arange(self.slices) + 0.5) / self.slices - 0.5)
+        radii = self.diameter / 2 - (self.profile - np.sqrt(self.profile**2 - y**2))
+        return tuple(zip(y.tolist(), radii.tolist(), strict=True))
+
+    @property
+    def stiffness(self) -> float:
+        """Of one slice, in N/m^(10/9)."""
+        return float(_PALMGREN * (1e3 * self.length) ** (8 / 9) * 1e3**_EXPONENT / self.slices)
+
+    @property
+    def inner_groove(self) -> float:
+        """The radius of the section of the inner race."""
+        return self.sphere
+
+    @property
+    def inner_circle(self) -> tuple[float, float]:
+        """Where that section is drawn about: how far from the axis, and from the middle plane."""
+        reach = self.sphere - self.diameter / 2 + self.inner_groove - self.diameter / 2
+        return reach * float(np.cos(self.angle)) - self.clearance / 2, reach * float(np.sin(self.angle))
+
+    @property
+    def orbit(self) -> float:
+        """How fast rollers go around if nothing slips."""
+        return self.speed * (self.sphere - self.diameter) / (2 * self.sphere - self.diameter)
+
+    @property
+    def spin(self) -> float:
+        """And how fast they turn about their own axes, seen from the cage that there would be."""
+        return -2 * self.orbit * self.sphere * float(np.cos(self.angle)) / self.diameter
+
+    def penalty(self, inertia: float) -> tuple[float, float]:
+        """Stiffness and damping that hold a mass or a moment of inertia, critically damped."""
+        omega = 2 * np.pi * self.penalty_frequency
+        return inertia * omega**2, 2 * inertia * omega
+
+    def frame(self, azimuth: float, side: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where contact is from the centre of the bearing, along the axis of the roller, and around."""
+        c, s = np.cos(azimuth), np.sin(azimuth)
+        out, around = np.array([0.0, c, s]), np.array([0.0, -s, c])
+        axis = np.array([1.0, 0.0, 0.0])
+        sine, cosine = side * np.sin(self.angle), np.cos(self.angle)
+        return sine * axis + cosine * out, cosine * axis - sine * out, around
+
+    @property
+    def azimuths(self) -> np.ndarray:
+        return 2 * np.pi * np.arange(self.rollers) / self.rollers
+
+
+# -- contact ----------------------------------------------------------------------------------------------------------
+class Disc(NamedTuple):
+    """A slice at a race: how far its rim is from the centre of curvature, the normal into the race, and where it
+    touches, seen from the ring."""
+
+    reach: Any
+    normal: Any
+    arm: Any
+
+
+def _slices(q: Any, k: Any, discs: Discs, inner: bool) -> Iterator[Disc]:
+    x, axis = q[:3] - q[12:15], q[3:6]
+    for y, radius in discs:
+        c = x + y * axis
+        centre = m.array([0.0, 0.0, 0.0])
+        if inner:
+            rho = m.sqrt(c[1] ** 2 + c[2] ** 2)
+            centre = m.array([k.side * k.shift, k.R * c[1] / rho, k.R * c[2] / rho])
+        e = c - centre
+        across = e - m.dot(e, axis) * axis
+        rim = c + radius / m.sqrt(m.dot(across, across)) * across
+        p = rim - centre
+        reach = m.sqrt(m.dot(p, p))
+        yield Disc(reach, p / reach, rim)
+
+
+Discs = tuple[tuple[float, float], ...]
+
+
+@functools.cache
+def roller_energy(discs: Discs, inner: bool) -> ModelFunction:
+    def energy(q: Any, k: Any) -> Any:
+        n = _EXPONENT + 1
+        return sum(k.K / n * m.maximum(d.reach - k.r, _NOTHING) ** n for d in _slices(q, k, discs, inner))
+
+    return energy
+
+
+def _load(reach: Any, k: Any) -> Any:
+    return k.K * m.maximum(reach - k.r, _NOTHING) ** _EXPONENT
+
+
+@functools.cache
+def roller_forces(discs: Discs, inner: bool) -> ModelFunction:
+    """Damping and friction: slopes of a function that grows with the velocities."""
+
+    def forces(q: Any, v: Any, k: Any) -> Any:
+        total, speed = 0.0, v[15] + k.speed if inner else 0.0
+        for disc in _slices(q, k, discs, inner):
+            load = _load(disc.reach, k)
+            (rate,) = m.symbols(ca.jtimes(m.expression(disc.reach), m.expression(q), m.expression(v)))
+            # the integral of max(-1, damping rate): bodies never pull at each other
+            held = m.where(k.damping * rate > -1.0, 0.5 * k.damping * rate**2, -rate - 0.5 / k.damping)
+            lever = disc.arm - (q[:3] - q[12:15])
+            parts = [m.dot(lever, q[3 + 3 * i : 6 + 3 * i]) for i in range(3)]
+            sliding = v[:3] + sum(x * v[3 + 3 * i : 6 + 3 * i] for i, x in enumerate(parts)) - v[12:15]
+            if inner:
+                sliding = sliding - speed * m.array([0.0, -disc.arm[2], disc.arm[1]])
+            along = sliding - m.dot(sliding, disc.normal) * disc.normal
+            total = total + load * (held + k.mu * m.sqrt(m.dot(along, along) + k.creep**2))
+        return m.symbols(ca.densify(-ca.gradient(m.expression(total), m.expression(v))))
+
+    return forces
+
+
+@functools.cache
+def roller_normal(discs: Discs, inner: bool) -> Any:
+    """The normal forces of all slices, added up."""
+
+    def normal(q: Any, v: Any, t: Any, k: Any) -> Any:
+        total = 0.0
+        for disc in _slices(q, k, discs, inner):
+            (rate,) = m.symbols(ca.jtimes(m.expression(disc.reach), m.expression(q), m.expression(v)))
+            total = total + _load(disc.reach, k) * m.maximum(0.0, 1 + k.damping * rate)
+        return total
+
+    return normal

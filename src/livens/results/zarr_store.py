@@ -1,0 +1,212 @@
+"""Arrays in a folder as Zarr has them (format 2): a file of plain numbers for each chunk, and JSON that describes it.
+
+That is little enough to be written without the library of that name: a block of members that is done is one file for
+each variable, which is there complete or not at all, whoever else writes other blocks. Zarr and xarray read it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import stat
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: Chunks of arrays that are written at once have about this many bytes.
+_CHUNK_BYTES = 64_000_000
+#: Names of files in a store: what describes it, chunks, and such that are not finished.
+_FILE = re.compile(r"\.(zgroup|zattrs|zarray|zmetadata)|\d+(\.\d+)*|\..*\.part")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """A file that is there complete or not at all, and on disk when this returns."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _json(path: Path, content: Mapping[str, Any]) -> None:
+    write_atomically(path, json.dumps(content, indent=1).encode())
+
+
+@dataclass(frozen=True)
+class ZarrArray:
+    """An array in a folder of a store. Chunks that are not there yet are NaN, or zero where there is none."""
+
+    folder: Path
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def create(
+        cls, store: Path, name: str, shape: Sequence[int], chunks: Sequence[int], dtype: Any, axes: Sequence[str]
+    ) -> ZarrArray:
+        """An array without any numbers yet; `axes` are the names of its dimensions."""
+        kind = np.dtype(dtype).newbyteorder("<")
+        folder = store / name
+        folder.mkdir(exist_ok=True)
+        meta = {
+            "zarr_format": 2,
+            "shape": list(map(int, shape)),
+            "chunks": [max(1, int(size)) for size in chunks],
+            "dtype": kind.str,
+            "compressor": None,
+            "filters": None,
+            "order": "C",
+            "fill_value": "NaN" if kind.kind == "f" else None,  # a whole number would be taken for one that is missing
+        }
+        _json(folder / ".zarray", meta)
+        _json(folder / ".zattrs", {"_ARRAY_DIMENSIONS": list(axes)})
+        return cls.open(store, name)
+
+    @classmethod
+    def open(cls, store: Path, name: str) -> ZarrArray:
+        meta = json.loads((store / name / ".zarray").read_text())
+        if meta["zarr_format"] != 2 or meta["compressor"] or meta["filters"] or meta["order"] != "C":
+            raise ValueError(f"'{store / name}' was not written by livens")
+        shape, chunks, dtype = tuple(meta["shape"]), tuple(meta["chunks"]), np.dtype(str(meta["dtype"]))
+        sizes = all(type(n) is int and n >= 0 for n in shape) and all(type(n) is int and n >= 1 for n in chunks)
+        if not sizes or len(shape) != len(chunks) or dtype.kind not in "fiubU" or not dtype.itemsize:
+            raise ValueError(f"'{store / name}' was not written by livens")
+        return cls(store / name, shape, chunks, dtype)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(json.loads((self.folder / ".zattrs").read_text())["_ARRAY_DIMENSIONS"])
+
+    def _path(self, place: Sequence[int]) -> Path:
+        return self.folder / (".".join(map(str, place)) if place else "0")
+
+    def write_chunk(self, number: int, values: np.ndarray) -> None:
+        """The chunk with this number along the first axis; it has all there is along the others."""
+        whole = np.full(self.chunks, np.nan if self.dtype.kind == "f" else np.zeros(1, self.dtype)[0], self.dtype)
+        whole[tuple(slice(0, size) for size in values.shape)] = values
+        write_atomically(self._path((number, *[0] * (len(self.shape) - 1))), whole.tobytes())
+
+    def read_chunk(self, number: int) -> np.ndarray:
+        """The same again, without what only fills the last chunk up."""
+        first = number * self.chunks[0]
+        size = min(self.chunks[0], self.shape[0] - first)
+        path = self._path((number, *[0] * (len(self.shape) - 1)))
+        return np.fromfile(path, self.dtype).reshape(self.chunks)[(slice(0, size), *map(slice, self.shape[1:]))]
+
+    def write(self, values: np.ndarray) -> None:
+        """All of it, in chunks along the first axis."""
+        if not self.shape:
+            write_atomically(self._path(()), np.asarray(values, self.dtype).tobytes())
+            return
+        for number in range(math.ceil(self.shape[0] / self.chunks[0])):
+            first = number * self.chunks[0]
+            self.write_chunk(number, values[first : first + self.chunks[0]])
+
+    def complete(self) -> None:
+        """Write the chunks that are not there, of members that never began."""
+        for number in range(math.ceil(self.shape[0] / self.chunks[0])):
+            if not self._path((number, *[0] * (len(self.shape) - 1))).exists():
+                self.write_chunk(number, np.zeros((0,) * len(self.shape), self.dtype))
+
+    def check(self) -> None:
+        """Whether all chunks are there, each as long as it must be, so that no room is made for more than is stored."""
+        size = math.prod(self.chunks) * self.dtype.itemsize
+        stored = sum(one.name[:1] != "." for one in self.folder.iterdir())
+        counts = [math.ceil(size / chunk) for size, chunk in zip(self.shape, self.chunks, strict=True)]
+        if math.prod(counts) != stored:
+            raise ValueError(f"'{self.folder.name}' has {stored} chunks instead of {math.prod(counts)}")
+        for place in product(*map(range, counts)):
+            if self._path(place).stat().st_size != size:
+                raise ValueError(f"a chunk of '{self.folder.name}' is not as long as it must be")
+
+    def read(self) -> np.ndarray:
+        """All of it; every chunk must be there."""
+        self.check()
+        out = np.empty(self.shape, self.dtype)
+        counts = [range(math.ceil(size / chunk)) for size, chunk in zip(self.shape, self.chunks, strict=True)]
+        for place in product(*counts):
+            here = tuple(
+                slice(i * c, min((i + 1) * c, n)) for i, c, n in zip(place, self.chunks, self.shape, strict=True)
+            )
+            whole = np.fromfile(self._path(place), self.dtype).reshape(self.chunks)
+            out[here] = whole[tuple(slice(0, one.stop - one.start) for one in here)]
+        return out
+
+
+def write_array(store: Path, name: str, values: np.ndarray, axes: Sequence[str]) -> ZarrArray:
+    """An array with all its numbers."""
+    values = np.asarray(values)
+    row = max(1, int(np.prod(values.shape[1:], dtype=int)) * values.dtype.itemsize)
+    first = [max(1, min(values.shape[0], _CHUNK_BYTES // row))] if values.ndim else []
+    array = ZarrArray.create(store, name, values.shape, [*first, *values.shape[1:]], values.dtype, axes)
+    array.write(values)
+    return array
+
+
+def begin(store: Path) -> None:
+    """A store without arrays."""
+    store.mkdir(exist_ok=True)
+    _json(store / ".zgroup", {"zarr_format": 2})
+
+
+def finish(store: Path, attributes: Mapping[str, Any]) -> None:
+    """What the whole store says of itself, and all of JSON in one file, so that readers need not look for it."""
+    _json(store / ".zattrs", attributes)
+    found = {".zgroup": {"zarr_format": 2}, ".zattrs": dict(attributes)}
+    for folder in sorted(path.parent for path in store.glob("*/.zarray")):
+        for kind in (".zarray", ".zattrs"):
+            found[f"{folder.name}/{kind}"] = json.loads((folder / kind).read_text())
+    _json(store / ".zmetadata", {"zarr_consolidated_format": 1, "metadata": found})
+
+
+def is_plain(store: Path, besides: Collection[str] = ()) -> bool:
+    """Whether a folder has what a store has and nothing else: folders of files, no links, no folders within those."""
+    if store.is_symlink() or not store.is_dir():
+        return False
+    for one in store.iterdir():
+        kind = one.lstat().st_mode
+        if one.name in besides:
+            continue
+        if stat.S_ISDIR(kind):
+            if not all(stat.S_ISREG(file.lstat().st_mode) and _FILE.fullmatch(file.name) for file in one.iterdir()):
+                return False
+        elif not stat.S_ISREG(kind) or not _FILE.fullmatch(one.name):
+            return False
+    return True
+
+
+def checksums(store: Path) -> dict[str, int]:
+    """Of every array, over what describes it and all its chunks."""
+    found = {}
+    for name in names_in(store):
+        value = 0
+        for path in sorted((store / name).iterdir()):
+            value = zlib.crc32(path.name.encode(), value)
+            with path.open("rb") as file:
+                while piece := file.read(1 << 22):
+                    value = zlib.crc32(piece, value)
+        found[name] = value
+    return found
+
+
+def attributes_of(store: Path) -> dict[str, Any]:
+    """What a store says of itself."""
+    found: dict[str, Any] = json.loads((store / ".zattrs").read_text())
+    return found
+
+
+def names_in(store: Path) -> list[str]:
+    """The arrays of a store."""
+    return sorted(path.parent.name for path in store.glob("*/.zarray"))

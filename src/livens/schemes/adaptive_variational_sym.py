@@ -1,0 +1,70 @@
+"""Symmetric variational integrators with adaptive steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.schemes.adaptive_variational import AdaptiveVariational
+from livens.schemes.recipes.adaptive import AdaptiveMap
+from livens.schemes.recipes.maps import Phase, Step, digits
+
+
+class SymmetricAdaptiveVariational(AdaptiveMap):
+    """The mean of the discrete Lagrangians of `adaptive-variational` for (a, b) and (1-a, 1-b) (S003 paper II, eq. 25).
+
+    Each of the two has a point of evaluation and a momentum of its own there, (q_A, p_A) and (q_B, p_B), and both have
+    the velocity w of the fictive time. With ``D = H - E0``::
+
+        w  = l H_p + l_p D                                    at A, and at B
+        p0 = mean of p_m + eps ((1-a) l H_q + (1-b) l_q D)    over A with (a, b) and B with (1-a, 1-b)
+        p1 = mean of p_m - eps (a l H_q + b l_q D)
+        q1 = q0 + eps w          t1 = t0 + eps (l_A + l_B)/2
+
+    Symmetric and of order 2 for all a and b; the map of (q, t, p, -E0) is symplectic. With a = b = 1/2 both points are
+    one, and the scheme is ``adaptive-variational:0.5,0.5``; (1-a, 1-b) is the same scheme as (a, b).
+    """
+
+    family = "adaptive-variational-sym:<alpha>,<beta>"
+    examples = ((0.0, 0.0), (0.25, 0.5))
+    order, symplectic, symmetric = 2, True, True
+    conserves = ()
+    summary, source = "symmetric variational integrator in a fictive time", "S003 paper II (25)"
+    implicit = True
+    evaluations = 2
+
+    def __init__(self, alpha: float, beta: float) -> None:
+        self.alpha, self.beta = alpha, beta
+        self.name = f"adaptive-variational-sym:{digits(alpha)},{digits(beta)}"
+
+    def _one_point(self) -> AdaptiveVariational | None:
+        """The scheme itself, where both points are the same."""
+        if self.alpha != 0.5 or self.beta != 0.5:
+            return None
+        made = AdaptiveVariational(0.5, 0.5)
+        made.scaling = self.scaling
+        return made
+
+    def unknowns(self, model: Hamiltonian) -> dict[str, int]:
+        names = ("w", "p_m") if self._one_point() else ("w", "p_A", "p_B")
+        return dict.fromkeys(names, model.n)
+
+    def guess(self, phase: Phase, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+        speed = self.g(phase, old.q, old.p) * phase.H_p(old.q, old.p, t)
+        return {"w": speed, "p_m": old.p, "p_A": old.p, "p_B": old.p}
+
+    def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
+        one = self._one_point()
+        if one is not None:
+            return one.step(phase, old, x, h, t)
+        rows, first, last, time = [], 0, 0, 0
+        for a, b, p_m in ((self.alpha, self.beta, x.p_A), (1 - self.alpha, 1 - self.beta, x.p_B)):
+            q_a, q_b = old.q + a * h * x.w, old.q + b * h * x.w
+            D, scale = phase.H(q_a, p_m, 0) - old.start_energy, self.g(phase, q_b, p_m)
+            force, turning = scale * phase.H_q(q_a, p_m, 0), D * self.g_q(phase, q_b, p_m)
+            rows.append(x.w - scale * phase.H_p(q_a, p_m, 0) - D * self.g_p(phase, q_b, p_m))
+            first += (p_m + h * ((1 - a) * force + (1 - b) * turning)) / 2
+            last += (p_m - h * (a * force + b * turning)) / 2
+            time += scale / 2
+        return Step({"q": old.q + h * x.w, "p": last, "t": old.t + h * time}, [*rows, first - old.p])

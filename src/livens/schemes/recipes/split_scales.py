@@ -1,0 +1,67 @@
+"""How long steps of systems are whose forces are told apart, in fictive time: by the stiffness of what is expensive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.system import System
+from livens.schemes.recipes.split_forces import Scale, split_forces
+from livens.schemes.recipes.twists import twists
+from livens.schemes.scaling import Scaling, StiffnessEstimate
+
+#: Where nothing moves, nothing can be told; this keeps 0/0 out.
+_TINY = 1e-300
+
+
+def scale_of(system: System, scaling: Scaling | StiffnessEstimate, alpha: float) -> Scale:
+    """A scaling as a function of the state of a system."""
+    if isinstance(scaling, StiffnessEstimate):
+        return _estimated(system, scaling.limit, alpha)
+    bodies = twists(system)
+
+    def scale(q: Any, u: Any, t: Any, last: Any, k: Any) -> Any:
+        def mobility(force: Any) -> Any:
+            """``f.M^-1 f``: one over the mass that a force of unit size moves."""
+            own = bodies.contracted(q, force)
+            return ca.dot(own, bodies.accelerations(q, ca.SX.zeros(bodies.size), own, k, gyroscopic=False))
+
+        return scaling.of_system(system, q, k, mobility)
+
+    return scale
+
+
+def _estimated(system: System, limit: float, alpha: float) -> Scale:
+    """Eq. 15 of S003 paper V, with the mass matrix as the norm: metres and radians do not compare otherwise.
+
+    ``s = (|A(q + alpha h v, v) - A(q, v)|/(alpha h |v|) + limit)^(-1/2)`` with ``|f|^2 = f.M^-1 f`` and
+    ``|v|^2 = v.M v``.
+    """
+    forces, bodies = split_forces(system), twists(system)
+
+    def scale(q: Any, u: Any, t: Any, last: Any, k: Any) -> Any:
+        here = forces.pushed(forces.expensive, q, u, t, k).force
+        there = forces.pushed(forces.expensive, bodies.moved(q, alpha * last * u), u, t + alpha * last, k).force
+        change = there - here
+        squared = ca.dot(change, bodies.accelerations(q, 0 * u, change, k, gyroscopic=False))
+        v = bodies.lifted(q, u)
+        way = (alpha * last) ** 2 * ca.fmax(ca.dot(bodies.momenta(q, v, k), v), _TINY)
+        return (ca.sqrt(squared / way + _TINY) + limit) ** -0.5
+
+    return scale
+
+
+def first_scale(system: System, scale: Scale, scaling: Any, values: Any, t: float, h: float, k: Any) -> float:
+    """The scale before the first step; an estimate looks as far ahead as in the longest one."""
+    last = h * scaling.limit**-0.5 if isinstance(scaling, StiffnessEstimate) else h
+    q, v = ca.SX.sym("q", system.n), ca.SX.sym("v", system.n)
+    function = ca.Function("s", [q, v], [scale(q, twists(system).twist(q, v), t, last, ca.DM(np.asarray(k)))])
+    found = float(function(values["q"], values["v"]))
+    if not (np.isfinite(found) and found > 0):
+        raise InputError(
+            f"the scaling {scaling} is {found:g} in the initial state; it must be finite and greater than 0"
+        )
+    return found

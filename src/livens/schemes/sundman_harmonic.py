@@ -1,0 +1,87 @@
+"""Splitting in a fictive time into harmonic oscillators, which are turned exactly, and all other forces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.schemes.recipes.adaptive import AdaptiveMap
+from livens.schemes.recipes.maps import Phase, Step, phase_of
+from livens.schemes.sundman import Sundman
+
+
+class SundmanHarmonic(Sundman):
+    """SYMP for another splitting of the energy, ``H = H1 + H2`` (S003 paper III, second remark after theorem 2).
+
+    ``H1 = T(p) + sum_i k_i q_i^2/2`` are oscillators, each on its own, ``H2`` is the rest of the potential energy; k_i
+    are its second derivatives at q = 0. A scaling g of both energies is here one of H1, in the place of T, and of H2,
+    in the place of V. Each part has its own energy as a constant, so its scaled flow is its flow for another time::
+
+        kick with H2 for eps/2 g(H0 - H2, H2);   oscillate with H1 for eps g(H1, H0 - H1);   kick again
+
+    Where the oscillators are much faster than what couples them, steps need not resolve them. Explicit, symplectic,
+    symmetric; without a kick the motion is exact.
+    """
+
+    name = "sundman-harmonic"
+    summary, source = "oscillators exactly, other forces as kicks, in a fictive time", "S003 paper III, 2.1"
+    conserves = ()
+
+    def missing(self, model: Any) -> list[str]:
+        found = super().missing(model)
+        if found:
+            return found
+        phase = phase_of(model)
+        if phase.inverse_mass is None or ca.sparsify(phase.inverse_mass - ca.diag(ca.diag(phase.inverse_mass))).nnz():
+            return ["a mass matrix that is constant and diagonal"]
+        numbers = ca.Function("k", [phase.k], [_stiffness(phase)])(phase.parameter_vector())
+        good = np.isfinite(np.array(numbers)).all() and np.array(numbers).min() >= 0
+        return [] if good else ["second derivatives of the potential energy at q = 0 that are not negative"]
+
+    def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+        known = AdaptiveMap.memory(self, model, values, k, t, h)
+        phase = Phase(phase_of(model), k)
+        return {**known, "force": np.array(self._force(phase, values["q"], known["start_energy"])).ravel()}
+
+    def _rest(self, phase: Phase, q: Any) -> tuple[Any, Any]:
+        """H2 and its gradient."""
+        m = phase.model
+        rest = m.V - ca.dot(_stiffness(m), m.q**2) / 2
+        both = phase.any("H2", ca.vertcat(rest, ca.gradient(rest, m.q)), q, 0 * q, 0)
+        return both[0], both[1:]
+
+    def _force(self, phase: Phase, q: Any, H0: Any) -> Any:
+        energy, slope = self._rest(phase, q)
+        return -self._energies(phase)(H0 - energy, energy, phase.k) * slope
+
+    def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
+        H0, m = old.start_energy, phase.model
+        k = ca.Function("k", [m.k], [_stiffness(m)])(phase.k)
+        w = ca.Function("w", [m.k], [ca.densify(ca.diag(m.inverse_mass))])(phase.k)
+        p = old.p + h / 2 * old.force
+        H1 = phase.T(p) + ca.dot(k, old.q**2) / 2
+        S = self._energies(phase)(H1, H0 - H1, phase.k)
+        cos, sinc = _oscillation(k * w * (h * S) ** 2)
+        q, p = cos * old.q + h * S * sinc * w * p, cos * p - h * S * sinc * k * old.q
+        force = self._force(phase, q, H0)
+        return Step({"q": q, "p": p + h / 2 * force, "t": old.t + h * S, "force": force})
+
+
+def _stiffness(model: Hamiltonian) -> Any:
+    """The second derivatives of the potential energy at q = 0, of each coordinate by itself."""
+    potential: Any = model.V
+    bent = ca.diag(ca.hessian(potential, model.q)[0])
+    still = ca.substitute(ca.densify(bent), ca.vertcat(model.q, model.t), ca.SX.zeros(model.n + 1))
+    return ca.simplify(still)
+
+
+def _oscillation(x: Any) -> tuple[Any, Any]:
+    """``cos a`` and ``sin(a)/a`` for angles a with the squares x, which may vanish."""
+    small = x < 1e-4
+    a = ca.sqrt(ca.if_else(small, 1.0, x))
+    sinc = ca.if_else(small, 1 - x / 6 * (1 - x / 20 * (1 - x / 42)), ca.sin(a) / a)
+    return ca.if_else(small, 1 - x / 2 * (1 - x / 12 * (1 - x / 30 * (1 - x / 56))), ca.cos(a)), sinc

@@ -1,0 +1,73 @@
+"""Steps that follow the stiffness of contacts (S003 papers II and V), for bodies that turn and have joints."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens import contacts, scaling
+from livens.errors import InputError
+
+SCHEME = "semi-explicit:0.5,0.5"
+SOFT = 1e4  # the smallest squared frequency that steps follow, in 1/s^2
+
+
+@functools.cache
+def thrown():
+    """A ball that is thrown onto a hard floor, turning."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    ball = mb.sphere("ball", at=[0, 0, 0.3], radius=0.1, mass=1.0)
+    rubbing = contacts.Friction(0.2, smooth=0.5)
+    mb.contact(ball, mb.ground, law=contacts.Hertz(1e8), friction=rubbing, name="floor")
+    mb.start(ball, velocity=[1, 0, 0], omega=[0, -20, 5])
+    return mb.problem()
+
+
+@functools.cache
+def best():
+    return lv.simulate(thrown(), scheme=SCHEME, h=2e-6, t_end=0.25, every=10**6).v[-1]
+
+
+@pytest.mark.parametrize(
+    "given", [scaling.stiffness(SOFT, smooth=1e-4), scaling.stiffness_estimate(SOFT)], ids=["stiffness", "estimate"]
+)
+def test_as_many_steps_where_they_are_needed(given):
+    """With as many steps, errors are a tenth of those of equal ones; steps shrink with the square root of k/m."""
+    equal = lv.simulate(thrown(), scheme=SCHEME, h=2e-4, t_end=0.25)
+    run = lv.simulate(thrown(), scheme=SCHEME, h=0.02, t_end=0.25, scaling=given)
+    assert len(run.t) < 1.15 * len(equal.t)
+    assert np.abs(run.v[-1] - best()).max() < 0.15 * np.abs(equal.v[-1] - best()).max()
+    sizes = np.diff(run.t)
+    assert sizes.max() == pytest.approx(0.02 / np.sqrt(SOFT), rel=1e-6)  # in free flight
+    depth = run["floor.depth"].max()
+    hardest = 1.5 * 1e8 * np.sqrt(depth)  # the slope of Hertz' law where the blow is deepest, over a mass of 1 kg
+    assert sizes[:-1].min() == pytest.approx(0.02 / np.sqrt(hardest + SOFT), rel=0.15)
+    assert run.t[-1] == pytest.approx(0.25, abs=1e-12)
+
+
+def test_errors_fall_with_the_unit_of_fictive_time():
+    errors = []
+    for unit in (0.02, 0.01, 0.005, 0.0025):
+        run = lv.simulate(thrown(), scheme=SCHEME, h=unit, t_end=0.25, scaling=scaling.stiffness(SOFT, smooth=1e-4))
+        errors.append(np.abs(run.v[-1] - best()).max())
+    assert errors[-1] < errors[0] / 6
+
+
+def test_joints_and_penalties_stay_where_they_are():
+    """A pendulum that hits a wall: an exact joint, steps that follow the blow."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    bob = mb.sphere("bob", at=[0.5, 0, 0], radius=0.05, mass=1.0)
+    mb.revolute("hinge", mb.ground, bob, at=[0, 0, 0], axis="y")
+    mb.contact(bob, contacts.HalfSpace(mb.ground, at=[-0.02, 0, 0], normal="x"), stiffness=1e6, name="wall")
+    run = mb.simulate(t_end=0.6, h=0.02, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smooth=1e-3))
+    assert np.abs(run["hinge.violation"]).max() < 1e-12
+    assert run["wall.normal"].max() > 100 and np.diff(run.t)[:-1].min() < 0.2 * np.diff(run.t).max()
+    assert run.summary.max_energy_drift < 2e-3
+
+
+def test_what_does_not_fit():
+    with pytest.raises(InputError, match="smooth"):
+        lv.simulate(thrown(), scheme=SCHEME, h=0.02, t_end=0.1, scaling=scaling.stiffness(SOFT))
+    with pytest.raises(InputError, match="coordinates and momenta"):
+        lv.simulate(thrown(), scheme=SCHEME, h=0.02, t_end=0.1, scaling=scaling.speed())

@@ -1,0 +1,121 @@
+"""The spherical roller bearing, case 2 of S003 4.3: line contact, balance, theory of rolling, another solver."""
+
+import functools
+
+import casadi as ca
+import numpy as np
+import pytest
+from conftest import measured_order
+
+import livens as lv
+from livens.errors import InputError
+from livens.models.summed import dynamics
+from livens.problems.bearing.roller_start import roller_seat
+from livens.problems.bearing.rollers import RollerBearing
+from livens.reproduce.s003.bearing_runs import cvodes
+from livens.schemes.recipes.split_forces import split_forces
+
+FEW = dict(case="rollers", balls=5, slices=3)
+
+
+@functools.cache
+def problem(**options):
+    return lv.problems.load("ball-bearing", **{**FEW, **options})
+
+
+def test_palmgrens_line_contact():
+    """A barrel that fits its race touches along its whole length: 8.06e4 l^(8/9) depth^(10/9) in N and mm."""
+    b = RollerBearing(profile=22.5e-3, slices=20)
+    seat = roller_seat(b)
+    i = int(np.argmax(seat.outer))
+    expected = 8.06e4 * 6.5 ** (8 / 9) * (1e3 * seat.pressed[i]) ** (10 / 9)
+    assert seat.outer[i] == pytest.approx(expected, rel=0.01)
+    # a barrel that is rounder than the race touches in the middle first, and gives way more
+    assert roller_seat(RollerBearing(slices=20)).pressed.max() > 1.2 * seat.pressed.max()
+
+
+def test_the_load_is_carried():
+    """Vertical forces of both rows add up to the load; the largest is Stribeck's, 5 F/(Z cos a), and more with play."""
+    for clearance, least, most in ((0.0, 0.75, 1.05), (15e-6, 1.0, 1.5)):
+        b = RollerBearing(clearance=clearance, rollers=12)
+        seat = roller_seat(b)
+        assert (seat.outer - seat.inner) == pytest.approx(b.mass * b.pitch * b.orbit**2 * np.cos(b.angle), rel=1e-6)
+        stribeck = 5 * 1000 / (24 * np.cos(b.angle))
+        assert least < seat.inner.max() / stribeck < most
+        assert seat.ring[1] < -clearance / 2 and abs(seat.ring[0]) < 1e-9
+
+
+def test_it_starts_without_sliding_in_the_middle_of_its_rollers():
+    b = RollerBearing()
+    for side in (1, -1):
+        out, axis, around = b.frame(0.7, side)
+        turning = b.orbit * np.array([1.0, 0, 0]) + b.spin * axis
+        centre = (b.sphere - b.diameter / 2) * out
+        moving = b.orbit * np.cross([1.0, 0, 0], centre)
+        at_outer = moving + np.cross(turning, b.diameter / 2 * out)
+        inner = centre - b.diameter / 2 * out
+        at_inner = moving - np.cross(turning, b.diameter / 2 * out) - b.speed * np.cross([1.0, 0, 0], inner)
+        assert np.abs([at_outer, at_inner]).max() < 1e-12
+        assert np.cross(axis, around) @ out == pytest.approx(-1)
+
+
+def test_forces_between_bodies_cancel():
+    system, random = problem().system, np.random.default_rng(2)
+    d = dynamics(system)
+    total = ca.SX.zeros(system.n)
+    for i, element in enumerate(system.elements):
+        if element.expensive:
+            model, index, where = system.models[i], list(system.indices[i]), list(system.parameter_indices[i])
+            one = ca.Function("f", [model.q, model.v, model.t, model.k], [model.F - ca.gradient(model.V, model.q)])
+            total[index] += one(d.q[index], d.v[index], d.t, d.k[where])
+    force = ca.Function("f", [d.q, d.v, d.t, d.k], [total])
+    centres = [list(range(12 * i, 12 * i + 3)) for i in range(10)]
+    centres += [[120, 121, 122], [124, 125, 126]]
+    for _ in range(5):
+        q = problem().q0.copy()
+        for i in range(10):
+            q[12 * i : 12 * i + 3] += 2e-6 * random.normal(size=3)
+        v = problem().v0 + 0.1 * random.normal(size=system.n)
+        on = np.array(force(q, v, 0.0, system.parameter_vector())).ravel()
+        assert np.abs(on).max() > 10
+        assert np.abs(sum(on[i] for i in centres)).max() < 1e-11 * np.abs(on).max()
+
+
+def test_motion_against_another_solver_and_its_balance_of_energy():
+    p, t_end = problem(), 5e-5
+    system, k = p.system, ca.DM(p.system.parameter_vector())
+    forces = split_forces(system)
+
+    def power(q, u, t):
+        return ca.dot(forces.pushed((*forces.expensive, *forces.cheap), q, u, t, k).free, u)
+
+    q, v, (work, turned) = cvodes(p, t_end, 1e-11, [power, lambda q, u, t: ca.fabs(power(q, u, t))])
+    d = dynamics(system)
+    energy = ca.Function("E", [d.q, d.v, d.t, d.k], [d.T + d.V])
+    change = float(energy(q, v, t_end, k) - energy(p.q0, p.v0, 0.0, k))
+    assert abs(change - work) < 1e-10 * turned
+    steps, errors = [0.5e-6, 0.25e-6, 0.125e-6, 0.0625e-6], []
+    for h in steps:
+        run = lv.simulate(p, h=h, t_end=t_end, every=10**6)
+        errors.append(np.abs(run.v[-1][:120] - v[:120]).max())
+    assert abs(measured_order(steps, errors) - 1) < 0.1
+    assert run.statistics.force_jacobians == 0
+
+
+def test_rollers_go_around_as_theory_says():
+    run = lv.simulate(problem(), t_end=3e-4, every=10)
+    assert run["rollers.speed"] == pytest.approx(RollerBearing().orbit, rel=5e-3)
+    assert np.abs(run["roller4.skew"]).max() < 0.01
+    assert run["roller4-inner.normal"].min() > 50  # it carries all the time
+    assert run["inner.position"].shape == (len(run.t), 3)
+
+
+def test_what_rollers_refuse():
+    for options, word in (
+        (dict(balls=40), "rollers do not fit"),
+        (dict(slices=0), "slice"),
+        (dict(clearance=-1e-6), "clearance"),
+        (dict(modes=4), "rigid"),
+    ):
+        with pytest.raises(InputError, match=word):
+            lv.problems.load("ball-bearing", **{**FEW, **options})
