@@ -9,9 +9,13 @@ from typing import Any
 from livens import math as m
 from livens.errors import InputError, ModelError
 from livens.expressions.names import Names, words
+from livens.expressions.numbers import whole_number
 from livens.expressions.read import ModelFunction
 from livens.models.symmetry import rotations, translations
 from livens.models.system import System
+
+#: More bodies than this are not counted: every pair of them is a term of the energy.
+_MOST = 1000
 
 
 class PointMasses(System):
@@ -40,7 +44,9 @@ class PointMasses(System):
         coordinates: Sequence[str] | None = None,
         look: ModelFunction | None = None,
     ) -> None:
-        names = words(bodies) if not isinstance(bodies, int) else tuple(f"body{i + 1}" for i in range(bodies))
+        if isinstance(bodies, int):
+            bodies = [f"body{i + 1}" for i in range(whole_number("bodies", bodies, 2, _MOST))]
+        names = words(bodies)
         count = len(names)
         if dimension not in (2, 3):
             raise InputError(f"dimension must be 2 or 3, got {dimension!r}")

@@ -154,7 +154,7 @@ def _look(x: Any, k: Any) -> list[shapes.Shape]:
     st, ct, sp, cp = m.sin(10 * x[3]), m.cos(10 * x[3]), m.sin(10 * x[4]), m.cos(10 * x[4])
     axle = m.array([ct * cp, -st * cp, sp])  # x across, y along, z up
     centre = m.array([10 * x[0], 10 * x[2], 0.1])
-    found = [shapes.cylinder(centre - 0.2 * axle, centre + 0.2 * axle, 0.012, name="axle")]
+    found = [shapes.cylinder(centre - 0.2 * axle, centre + 0.2 * axle, 0.012, name="axle", trace=0.5)]
     for side, name in ((1.0, "left"), (-1.0, "right")):
         at = centre + side * k.half * axle
         found.append(shapes.cylinder(at - 0.02 * axle, at + 0.02 * axle, k.r0, name=f"{name} wheel"))

@@ -147,7 +147,7 @@ def test_bricard_moves_although_counting_says_it_cannot():
     run = mb.simulate(t_end=4, h=2e-3)
     for row in json.loads((DATA / "ref_bricard.json").read_text())["P3"][:5]:
         assert np.abs(run["rod2.end"][round(row["t"] / 2e-3)] - row["point"]).max() < 1e-5
-    assert run.summary.max_energy_drift < 1e-13 and run.summary.max_constraint < 2e-14
+    assert run.summary.max_energy_drift < 1e-13 and run.summary.max_constraint < 5e-14
     with pytest.raises(lv.InputError, match="redundant constraints"):
         slider_crank(redundant="error").simulate(t_end=0.1, h=1e-2)
 

@@ -303,10 +303,11 @@ def test_who_cannot_be_controlled():
         lv.prepare(mb.system).start(q, v, h=1e-2)
 
 
-def test_a_controlled_mechanism_is_not_assembled():
-    """Commands are read from the state by fused code alone: pieces would not see them."""
-    with pytest.raises(lv.InputError, match="cannot be assembled"):
-        servo().simulate(t_end=0.02, h=2e-3, tier="assembled")
+def test_a_controlled_mechanism_is_assembled_too():
+    """Commands are part of the state in every tier."""
+    fused, assembled = (servo().simulate(t_end=0.2, h=2e-3, tier=tier) for tier in ("fused", "assembled"))
+    assert np.abs(fused.q - assembled.q).max() < 1e-12 and np.abs(fused.v - assembled.v).max() < 1e-10
+    assert np.ptp(fused.q) > 0.01
 
 
 def test_bodies_attract_each_other():

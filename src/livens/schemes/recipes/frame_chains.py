@@ -74,8 +74,9 @@ def _of_energy(gradient: Any, given: Invariants, model: ElementModel, arguments:
     w, f = ca.SX.sym("w", given.w.numel()), ca.SX.sym("f", given.w.numel())
     by_w = gradient.inner(energy, of(q, k), w, k)
     middle, increment = D(q + h / 2 * v_m, k), D(q + h / 2 * v_m, k) @ (h * v_m)
-    force, H = ca.substitute([by_w, gradient.inner.derivative(energy, of(q, k), w, k)], [w], [increment])
-    bent = ca.substitute(ca.jacobian(h * middle.T @ f, v_m), f, force)
+    slope = gradient.inner.derivative(energy, of(q, k), w, k)
+    force, H = ca.substitute([by_w, slope], [w], [ca.densify(increment)])
+    bent = ca.substitute(ca.jacobian(h * middle.T @ f, v_m), f, ca.densify(force))
     # invariants are quadratic, so their increment changes with the end of the step as they do there
     return [h * middle.T, H, h * D(q + h * v_m, k)], bent
 
@@ -95,7 +96,7 @@ def _of_forces(role: str, given: Invariants, model: ElementModel, arguments: lis
     q_m, f = q + h / 2 * v_m, ca.SX.sym("f", given.w.numel())
     middle = D(q_m, k)
     force, by_w, by_u = at(of(q_m, k), middle @ v_m, t + h / 2, k)
-    bent = ca.substitute(ca.jacobian(-h * middle.T @ f, v_m), f, force)
+    bent = ca.substitute(ca.jacobian(-h * middle.T @ f, v_m), f, ca.densify(force))
     return [-h * middle.T, ca.horzcat(h / 2 * by_w, by_u), ca.vertcat(middle, D(q + h * v_m, k))], bent
 
 
