@@ -25,6 +25,8 @@ _MOST_HALVINGS = 8
 #: Singular values below this part of the largest are those of equations that depend on one another; that is looked at
 #: with dense matrices of at most this many rows. Residuals below this part of what they are made of are nothing.
 _DEPENDENT, _MOST_DENSE, _NOTHING = 1e-12, 400, 1e-12
+#: Velocities there may differ from those that were guessed by this part of them.
+_NEAR = 0.1
 
 
 class ReferenceSolver:
@@ -60,6 +62,11 @@ class ReferenceSolver:
             return correction
 
         return residual, (jacobian, e.rows, e.columns), turned
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        """How many unknowns of one kind follow each other, velocities first."""
+        return self.equations.kinds
 
     def row_name(self, i: int) -> str:
         """What an equation is about."""
@@ -107,10 +114,10 @@ class ReferenceSolver:
         What is left of dependent equations cannot be solved for. It is accepted if it is nothing beside what the
         equations are made of, and refused else.
         """
-        if guess.size > _MOST_DENSE or not hasattr(self, "equations"):  # large systems have no one graph
+        if guess.size > _MOST_DENSE:
             return None
         x, last, dx = guess.copy(), np.inf, np.zeros(guess.size)
-        kinds = np.split(np.arange(guess.size), np.cumsum(self.equations.kinds)[:-1])
+        kinds = np.split(np.arange(guess.size), np.cumsum(self.kinds)[:-1])
         for count in range(1, _MOST_ITERATIONS + 1):
             residual, (values, rows, columns), turned = self.linearised(x, z, c)
             if not (np.isfinite(residual).all() and np.isfinite(values).all()):
@@ -124,7 +131,9 @@ class ReferenceSolver:
                 if kind.size
             )
             if beside <= _NOTHING and beside >= 0.5 * last:
-                return x, count - 1, dx
+                # velocities far from those that were guessed would be those of another branch
+                moved, size = (np.linalg.norm(part[kinds[0]]) for part in (x - guess, guess))
+                return (x, count - 1, dx) if moved <= _NEAR * size else None
             last = min(last, beside)
             dx = turned(np.linalg.lstsq(matrix, residual, rcond=_DEPENDENT)[0])
             x = x - dx

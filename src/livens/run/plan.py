@@ -291,7 +291,9 @@ def _own_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
 
 def _tier(model: Model, scheme: Scheme, wanted: str) -> str:
     """The tier for a model and a scheme: by its size, unless one is wanted that can do it."""
-    most = FUSED_FRAME_UNKNOWNS if _in_space(model) else FUSED_UNKNOWNS
+    # with both levels of constraints unknowns are twice as many, and only one graph of all passes singular positions
+    levels = "velocity_constraint" in scheme.conserves
+    most = FUSED_FRAME_UNKNOWNS if _in_space(model) and not levels else FUSED_UNKNOWNS
     large = isinstance(model, System) and _FEW * (model.n + model.m) > most
     if wanted == "auto" and not large:
         return "fused"

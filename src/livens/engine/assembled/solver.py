@@ -37,5 +37,9 @@ class AssembledSolver(ReferenceSolver):
 
         return residual, (values, rows, columns), turned
 
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        return self._bench.assembly.pieces.kinds
+
     def row_name(self, i: int) -> str:
         return self._bench.assembly.pieces.row_names()[i]
