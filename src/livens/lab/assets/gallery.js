@@ -18,7 +18,8 @@
       const { canvas, film, points } = this, ratio = window.devicePixelRatio || 1;
       const w = canvas.clientWidth, h = canvas.clientHeight;
       if (canvas.width !== Math.round(w * ratio)) { canvas.width = Math.round(w * ratio); canvas.height = Math.round(h * ratio); }
-      const g = canvas.getContext("2d");
+      // a few thin lines: without a graphics card, drawing a hundred small pictures there takes longer than here
+      const g = canvas.getContext("2d", { willReadFrequently: true });
       g.setTransform(ratio, 0, 0, ratio, 0, 0);
       g.clearRect(0, 0, w, h);
       const frame = Math.floor(part * film.frames) % film.frames, side = Math.min(w, h * 4 / 3) / 255;
@@ -65,7 +66,8 @@
   })(begun);
   // those that the package has no thumbnail of are made by the server, one after the other
   for (const { name, canvas } of missing) {
-    const found = await load("/api/thumbnails/" + encodeURIComponent(name));
+    // a problem that somebody has just written may fail in any way: it stays without a picture
+    const found = await load("/api/thumbnails/" + encodeURIComponent(name)).catch(() => ({}));
     if (!found.points) continue;
     moving.push(new Thumbnail(canvas, found));
     show(moving.at(-1));
