@@ -14,7 +14,7 @@ import numpy as np
 
 import livens
 from livens.errors import InputError, suggestion, with_words
-from livens.expressions.numbers import array, number, one_of, path_of, positive, whole_number
+from livens.expressions.numbers import array, flag, number, one_of, path_of, positive, whole_number
 from livens.expressions.parameters import same_as
 from livens.models.element import Element
 from livens.models.problem import Problem
@@ -91,14 +91,15 @@ class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
         """
         return cls._drawn_from(read_mjcf(path_of("path", path)), limit_stiffness)
 
-    def to_mjcf(self, path: str | Path) -> list[str]:
+    def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
         """Write the mechanism as an MJCF file, to look at it in MuJoCo, as it stands at the start.
 
         The velocities of the start are the keyframe ``start``. Joints that close loops become ``equality`` constraints,
         which MuJoCo holds softly. Returned, and written as comments, are sentences about what is not in the file, such
-        as laws of motors; a joint that MuJoCo has nothing for is an error.
+        as laws of motors; a joint that MuJoCo has nothing for is an error. A file that is there already is replaced
+        only with `force`.
         """
-        return write_mjcf(self, path_of("path", path))
+        return write_mjcf(self, path_of("path", path), flag("force", force))
 
     @classmethod
     def _drawn_from(cls, robot: Robot, limit_stiffness: float | None) -> Multibody:

@@ -111,6 +111,12 @@ def test_what_a_file_cannot_say_is_said(tmp_path):
     mb.wrench("push", ball, force=[1, 0, 0])
     assert mb.to_mjcf(tmp_path / "ball.xml") == ["'push' is not in the file"]
     assert "<!-- 'push' is not in the file -->" in (tmp_path / "ball.xml").read_text(encoding="utf-8")
+    (tmp_path / "ball.xml").write_text("written by hand", encoding="utf-8")
+    with pytest.raises(lv.InputError, match="exists already"):
+        mb.to_mjcf(tmp_path / "ball.xml")
+    assert (tmp_path / "ball.xml").read_text(encoding="utf-8") == "written by hand"
+    mb.to_mjcf(tmp_path / "ball.xml", force=True)
+    assert "<mujoco" in (tmp_path / "ball.xml").read_text(encoding="utf-8")
     mb.rolling("roll", mb.ground, ball, radius=0.1)
     with pytest.raises(lv.InputError, match=re.escape("MJCF has nothing for 'roll', which is of the kind rolling")):
         mb.to_mjcf(tmp_path / "ball.xml")

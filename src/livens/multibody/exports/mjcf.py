@@ -27,13 +27,18 @@ if TYPE_CHECKING:
 _SPECK = 1e-4
 
 
-def write_mjcf(mb: Multibody, path: Path) -> list[str]:
+def write_mjcf(mb: Multibody, path: Path, force: bool) -> list[str]:
     """Write the file, and return what is not in it, in sentences."""
     writer = Writer(mb)
     root = writer.written(path.stem)
     indent(root)
     try:
-        path.write_text(tostring(root, encoding="unicode") + "\n", encoding="utf-8")
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(tostring(root, encoding="unicode") + "\n")
+    except FileExistsError:
+        raise InputError(
+            f"the file '{path}' exists already: choose another name, or replace it with force=True"
+        ) from None
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"cannot write '{path}': {words}") from None
