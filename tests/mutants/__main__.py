@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 from mutants.changes import Change, chosen, written
 from mutants.copies import LIMIT, LONGEST, NOT_FOUND, PACKAGE, ROOT, Copy, Outcome, limit
@@ -96,7 +97,7 @@ class Trial:
         known, inside = self.tracks.order(change, self.killers)
         tests = tuple(known)[:inside] if self._near and inside else proof_of(change.path)
         with copy.wrong(change):
-            found = copy.run(tests, known=known, longest=self._longest)
+            found = copy.run(tests, known=known, word=word_of(change.path), longest=self._longest)
         return ("survived", "") if found.passed else self._judged(copy, found, tests, known)
 
     def _judged(self, copy: Copy, found: Outcome, tests: tuple[str, ...], known: dict[str, float]) -> tuple[str, str]:
@@ -169,6 +170,11 @@ class Trial:
             if self._learn:
                 write_killers(self.killers)
             print(f"{change.name}\n    {verdict}: {said[:140]} ({copy.seconds - before:.0f} s)", flush=True)
+
+
+def word_of(path: str) -> str:
+    """What a scheme is called, by its file."""
+    return Path(path).stem.replace("_", "-") if path.startswith("schemes/") else ""
 
 
 def picked(changes: Iterable[Change], only: str, count: int | None) -> list[Change]:

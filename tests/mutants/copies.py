@@ -89,9 +89,9 @@ class Copy:
 
     def run(
         self, tests: Iterable[str], *, known: Mapping[str, float] | None = None, keep: bool = False,
-        all_of_them: bool = False, trace: bool = False, longest: float = LONGEST,
+        word: str = "", all_of_them: bool = False, trace: bool = False, longest: float = LONGEST,
     ) -> Outcome:  # fmt: skip
-        """Run tests until one fails, or `all_of_them`, those that are `known` first and in that order.
+        """Run tests until one fails, or `all_of_them`: first those that are `known`, then those that name a `word`.
 
         `keep` what Python compiles, if nothing is wrong. Native code is kept by its content, so that wrong code is
         found by nobody else.
@@ -101,7 +101,7 @@ class Copy:
         job = dict(
             folder=str(self.folder), options=options + ([] if all_of_them else ["-x"]), keep=keep, trace=trace,
             tests=[f"tests/{test}" for test in tests], order=[f"tests/{test}" for test in known],
-            limit=10 * LIMIT, longest=10 * LONGEST if all_of_them else longest,
+            word=word, limit=10 * LIMIT, longest=10 * LONGEST if all_of_them else longest,
             limits={f"tests/{test}": limit(seconds) for test, seconds in known.items()},
         )  # fmt: skip
         assert self._nest.stdin is not None and self._nest.stdout is not None

@@ -43,6 +43,7 @@ class Teller:
 
     def __init__(self, pipe: int, job: dict[str, Any]) -> None:
         self._pipe, self._places = pipe, {name: i for i, name in enumerate(job["order"])}
+        self._word = job["word"]
         self._source = str(Path(job["folder"]) / "src" / "livens") + os.sep if job["trace"] else ""
         self._codes: dict[int, Any] = {}
         self._begun = 0.0
@@ -53,7 +54,9 @@ class Teller:
             line = line[os.write(self._pipe, line) :]
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items.sort(key=lambda item: self._places.get(item.nodeid, len(self._places)))
+        """Those that are known first, then those whose names contain a word."""
+        last = len(self._places)
+        items.sort(key=lambda item: (self._places.get(item.nodeid, last), self._word not in item.nodeid))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._tell(test=nodeid)

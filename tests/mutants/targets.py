@@ -20,6 +20,7 @@ TARGETS = (
         4,
         (
             "claims/test_conservation.py",
+            "unit/models/test_velocity_constraints.py",
             "claims/test_orders.py",
             "claims/test_schemes.py",
             "claims/test_symplecticity.py",
@@ -182,7 +183,12 @@ TARGETS = (
     Target(
         ("results/checksums.py", "results/inspection.py", "results/heaps.py"),
         4,
-        ("robustness/test_damaged_files.py", "robustness/test_hostile_files.py", "unit/results/test_storage.py"),
+        (
+            "unit/results/test_inspection.py",
+            "unit/results/test_storage.py",
+            "robustness/test_damaged_files.py",
+            "robustness/test_hostile_files.py",
+        ),
     ),
     Target(("results/journal.py",), 6, ("robustness/test_survival.py",)),
     # control, events, the end of a run
@@ -234,9 +240,13 @@ TARGETS = (
     Target(
         ("analysis/round_off.py", "analysis/trend.py"),
         3,
-        ("unit/analysis/test_observe.py", "unit/analysis/test_verdicts.py"),
+        ("unit/analysis/test_judging.py", "unit/analysis/test_observe.py", "unit/analysis/test_verdicts.py"),
     ),
-    Target(("analysis/accuracy/estimate.py", "analysis/accuracy/verdict.py"), 3, ("claims/test_accuracy.py",)),
+    Target(
+        ("analysis/accuracy/estimate.py", "analysis/accuracy/verdict.py"),
+        3,
+        ("unit/analysis/test_judging.py", "claims/test_accuracy.py"),
+    ),
 )
 
 #: Changes by hand: file, what is there, what is put there instead. All of them must be noticed.

@@ -70,6 +70,16 @@ def test_file_and_memory_hold_the_same(tmp_path):
         assert len(in_file) == 5000 // every + 2 and np.all(np.diff(in_file.t[:-1]) == pytest.approx(every * 1e-3))
 
 
+def test_rows_begin_where_the_run_does(tmp_path):
+    """At a time that is not zero, with every second step."""
+    options = dict(t0=2.0, h=1e-3, t_end=2.0101, every=2)
+    start = lv.problems.load("simple-pendulum").start_values
+    for out in ({}, {"out": tmp_path / "run.h5"}):
+        run = lv.simulate(lv.problems.load("simple-pendulum").system, **start, **options, **out)
+        assert run.t == pytest.approx([2.0, 2.002, 2.004, 2.006, 2.008, 2.01, 2.0101], abs=1e-14)
+        assert run.t[0] == 2.0 and np.array_equal(run.q[0], start["q0"])
+
+
 def interrupted(path, problem, t_end, chunks, **changes):
     """A run that Ctrl-C stops after this many chunks of steps, on its way to t_end."""
 
