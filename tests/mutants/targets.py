@@ -226,10 +226,18 @@ TARGETS = (
     Target(
         ("multibody/contacts/contact.py", "multibody/contacts/friction.py"),
         3,
-        ("unit/multibody/test_contact.py", "claims/test_contact_motion.py"),
+        (
+            "unit/multibody/test_contact_laws.py",
+            "unit/multibody/test_contact_geometry.py",
+            "claims/test_contact_motion.py",
+        ),
     ),
     Target(("multibody/contacts/laws/own.py",), 2, ("unit/multibody/test_contact_laws.py",)),
-    Target(("multibody/contacts/geometry/base.py",), 2, ("unit/multibody/test_contact_geometry.py",)),
+    Target(
+        ("multibody/contacts/geometry/base.py",),
+        2,
+        ("unit/multibody/test_contact_geometry.py", "claims/test_contact_motion.py"),
+    ),
     Target(("multibody/beam.py", "multibody/sections.py"), 3, ("unit/multibody/test_beams.py",)),
     # verdicts
     Target(
