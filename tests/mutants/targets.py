@@ -82,6 +82,7 @@ TARGETS = (
         ("schemes/semi_explicit.py",),
         3,
         (
+            "claims/test_black_box.py",
             "claims/test_semi_explicit.py",
             "claims/test_traits.py",
         ),
@@ -91,6 +92,7 @@ TARGETS = (
         2,
         (
             "unit/schemes/test_scaling.py",
+            "claims/test_nambu_schemes.py",
             "claims/test_adaptive.py",
             "claims/test_traits.py",
         ),

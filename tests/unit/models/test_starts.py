@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 import livens as lv
+from livens.models.redundancy import _null, dependent_rows
 
 
 def ellipse(**options):
@@ -85,3 +86,27 @@ def test_a_singular_position_is_not_redundancy():
     with pytest.raises(lv.LivensError) as caught:
         lv.simulate(model, [1.0, 0.0], [0.0, 0.0], h=1e-2, t_end=0.1)
     assert "redundant" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "left", "free"),
+    [
+        ([[1.0, 1.0, 0.0]], 0, 2),
+        ([[1.0, 0.0, 0.0], [0.0, 1e-13, 0.0]], 0, 1),  # short, and independent for all that
+        ([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], 1, 2),
+        ([[1.0, 0.0, 0.0], [2.0, 1e-14, 0.0]], 1, 2),  # but for rounding
+        ([[1.0, 0.0, 0.0], [0.0, 3.0, 0.0], [5.0, -7.0, 0.0]], 1, 1),
+        ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.5]], 0, 0),
+    ],
+)
+def test_rows_that_follow_from_others(rows, left, free):
+    """As few as there are; the others are independent of each other, and directions that change nothing do not."""
+    rows = np.array(rows)
+    found = dependent_rows(rows)
+    assert len(found) == left
+    others = np.delete(rows, found, axis=0)
+    assert np.linalg.matrix_rank(others / np.linalg.norm(others, axis=1)[:, None]) == len(others)
+    if not np.any((rows != 0) & (np.abs(rows) < 1e-12)) or left:
+        still = _null(rows)
+        assert still.shape == (3, free) and np.abs(rows @ still).max(initial=0.0) < 1e-12
+        assert still.T @ still == pytest.approx(np.eye(free), abs=1e-12)
