@@ -172,7 +172,11 @@ TARGETS = (
     Target(("expressions/graph/roundoff.py",), 4, ("unit/expressions/test_roundoff.py",)),
     Target(("expressions/graph/increments.py",), 4, ("unit/expressions/test_increments.py",)),
     # start values
-    Target(("models/start.py",), 7, ("robustness/test_input.py", "unit/models/test_starts.py")),
+    Target(
+        ("models/start.py",),
+        7,
+        ("unit/models/test_starts.py", "unit/models/test_balance.py", "robustness/test_input.py"),
+    ),
     Target(("models/balance.py",), 5, ("unit/models/test_balance.py",)),
     Target(
         ("models/redundancy.py",),
