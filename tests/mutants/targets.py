@@ -145,7 +145,8 @@ TARGETS = (
             "claims/test_tiers.py",
         ),
     ),
-    Target(("engine/pivots.py", "engine/order.py"), 4, ("unit/engine/test_pivots.py",)),
+    Target(("engine/pivots.py",), 4, ("unit/engine/test_pivots.py",)),
+    Target(("engine/order.py",), 4, ("unit/engine/test_order.py", "unit/engine/test_lanes.py")),
     Target(
         ("engine/predictor.py", "engine/correction.py"),
         3,
@@ -154,9 +155,14 @@ TARGETS = (
     Target(
         ("engine/fold.py",),
         4,
-        ("robustness/test_not_a_number.py", "unit/analysis/test_verdicts.py", "unit/analysis/test_observe.py"),
+        (
+            "robustness/test_not_a_number.py",
+            "unit/analysis/test_verdicts.py",
+            "unit/analysis/test_observe.py",
+            "claims/test_conservation.py",
+        ),
     ),
-    Target(("engine/emit.py",), 4, ("unit/engine/test_native.py",)),
+    Target(("engine/emit.py",), 4, ("unit/engine/test_lanes.py", "unit/engine/test_native.py")),
     Target(("engine/variable_order.py",), 3, ("claims/test_radau.py",)),
     Target(("engine/series/stepper.py", "engine/series/kernels.py"), 3, ("claims/test_taylor.py",)),
     Target(
@@ -184,7 +190,7 @@ TARGETS = (
         ("robustness/test_input.py", "unit/models/test_starts.py", "unit/models/test_large_start.py"),
     ),
     # results
-    Target(("results/dense.py",), 6, ("unit/run/test_dense.py",)),
+    Target(("results/dense.py",), 6, ("unit/run/test_dense.py", "claims/test_radau.py")),
     Target(("results/recorder.py",), 5, ("unit/results/test_storage.py", "robustness/test_resume.py")),
     Target(
         ("results/checksums.py", "results/inspection.py", "results/heaps.py"),

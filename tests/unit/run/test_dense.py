@@ -102,6 +102,24 @@ def test_rows_around_are_as_many_as_the_order_needs(order):
         assert np.abs(found - motion(between)).max() < 1e-11
 
 
+def test_polynomials_go_through_the_nearest_rows():
+    """Three rows for order 1, from the first that is before a time on; a cubic shows which they are."""
+    t = np.arange(6.0)
+    rows = SimpleNamespace(t=t, stored=("t", "x"), x=(t**3)[:, None])
+    for time, first in ((0.2, 0), (1.2, 1), (2.7, 2), (3.3, 3), (4.9, 3)):
+        expected = np.polyval(np.polyfit(t[first : first + 3], t[first : first + 3] ** 3, 2), time)
+        assert through_rows(rows, ["x"], np.array([time]), 1)["x"][0, 0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_values_of_all_steps():
+    """A row for each of them, and no others are known."""
+    run = oscillation(scheme="gauss-2", h=0.1)
+    assert len(run.step_values().t) == len(run.t) - 1 == 20
+    assert len(run.step_values(steps=[0, 19]).t) == 2
+    with pytest.raises(lv.InputError, match="from 0 to 19"):
+        run.step_values(steps=[20])
+
+
 def test_shapes_and_bad_times():
     run = oscillation(scheme="gauss-2", h=0.1)
     assert run.at(0.37).x.shape == (2,) and run.at([0.1, 0.2, 0.3]).x.shape == (3, 2)

@@ -14,6 +14,7 @@ import livens as lv
 from livens import tableaus
 from livens.errors import InputError
 from livens.schemes.recipes.relations import Relations
+from livens.schemes.tableaus import conditions
 
 r3, r5, r6, r15 = sqrt(3), sqrt(5), sqrt(6), sqrt(15)
 
@@ -479,3 +480,33 @@ def test_which_methods_end_with_a_stage():
     assert found == {family: accurate for family, (_, _, _, _, accurate, _) in THEORY.items()}
     A, B = tableaus.lobatto_iiia(3), tableaus.lobatto_iiib(3)
     assert not Relations(A.A, B.A, A.b, A.c, constant_mass=True).ends_with_stage
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "r", "symmetric", "order"),
+    [
+        (9, 2, 9, False, 6),
+        (9, 1, 9, False, 4),
+        (9, 3, 1, False, 5),
+        (3, 5, 5, False, 3),
+        (3, 5, 5, True, 4),
+        (4, 5, 5, True, 4),
+    ],
+)
+def test_the_theorem_of_butcher(p, q, r, symmetric, order):
+    assert conditions.guaranteed_order(p, q, r, symmetric) == order
+
+
+def test_every_part_of_symmetry_counts():
+    """Of nodes, of weights, and of the matrix: the largest is told."""
+    half = np.full((2, 2), 0.25)
+    assert conditions.symmetry_defect(np.array([0.0, 1.0]), half, np.array([0.5, 0.5])) == 0.0
+    assert conditions.symmetry_defect(np.array([0.0, 1.0]), half, np.array([0.2, 0.8])) == pytest.approx(0.6)
+    assert conditions.symmetry_defect(np.array([0.0, 0.7]), half, np.array([0.5, 0.5])) == pytest.approx(0.3)
+    assert conditions.symmetry_defect(np.array([0.0, 1.0]), half + np.eye(2), np.array([0.5, 0.5])) == 2.0
+
+
+def test_nodes_of_few_stages():
+    for method, nodes in ((tableaus.radau_ia(2), [0, 2 / 3]), (tableaus.radau_iia(2), [1 / 3, 1])):
+        assert method.c == pytest.approx(nodes, abs=1e-15)
+    assert tableaus.radau_ia(3).c == pytest.approx([0, (6 - r6) / 10, (6 + r6) / 10], abs=1e-15)
