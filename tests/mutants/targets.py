@@ -202,7 +202,7 @@ TARGETS = (
             "robustness/test_hostile_files.py",
         ),
     ),
-    Target(("results/journal.py",), 6, ("robustness/test_survival.py",)),
+    Target(("results/journal.py",), 6, ("unit/results/test_journal.py", "robustness/test_survival.py")),
     # control, events, the end of a run
     Target(
         ("run/control.py", "run/march.py"),

@@ -1,6 +1,7 @@
 """Verdicts that cannot mislead: what deviations are relative to, runs that explode, one step turned around."""
 
 import json
+import types
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import livens as lv
 from livens import math as m
 from livens.analysis import verdicts
 from livens.analysis.round_off import round_off
+from livens.analysis.trend import Trend
+from livens.engine.fold import fold
 from livens.run.extremes import energy_scale, summary_from
 from livens.study import reversibility_defect, symplecticity_defect
 
@@ -80,6 +83,50 @@ def test_an_explosion_is_a_million_times_the_energy():
 )
 def test_what_a_change_of_energy_is_relative_to(start, trusted, largest, scale):
     assert energy_scale(start, trusted, largest) == scale
+
+
+@pytest.mark.parametrize(
+    ("slope", "uncertainty", "verdict"),
+    [
+        (1.0, 0.1, verdicts.DRIFTS),
+        (1.0, 0.6, verdicts.BOUNDED),  # it may be chance
+        (1e-5, 1e-7, verdicts.BOUNDED),  # it is there, and not worth a word
+    ],
+)
+def test_a_drift_is_sure_and_large(slope, uncertainty, verdict):
+    run = types.SimpleNamespace(facts=types.SimpleNamespace(t0=1.0, t_end=3.0))
+    assert verdicts._verdict(1.0, 1e-12, False, Trend(slope, uncertainty), run, 100) == verdict
+    assert verdicts._verdict(1.0, 1e-12, True, None, run, 100) == verdicts.NOT_AS_PROMISED
+    assert verdicts._verdict(1.0, 1e-12, False, None, run, 100) == verdicts.TOO_SHORT
+    assert verdicts._verdict(1e-13, 1e-12, True, None, run, 100) == verdicts.AS_PROMISED
+
+
+def test_what_constraints_are_called():
+    assert "hidden" in verdicts._constraint_words("velocity_constraint", False)
+    assert [verdicts._constraint_words("constraint", a) for a in (True, False)] == ["constraints g", "constraints g(q)"]
+
+
+def test_the_largest_deviations_of_rows():
+    """Energy, its largest part, two constraints, and momenta of two and of one number, against what NumPy finds."""
+    random = np.random.default_rng(3)
+    table, exchanged = random.uniform(-1, 1, (20, 7)), random.uniform(-1, 1, 20)
+    first, last, trusted = table[0].copy(), np.array([table[0, 0] - exchanged[0]]), np.zeros(1)
+    largest, sizes = np.zeros(9), np.array([2, 1])
+    fold(table, exchanged, first, last, largest, sizes, trusted)
+    energy, moved = table[:, 0] - exchanged, table - first
+    steps = np.abs(np.diff(energy, prepend=energy[0]))
+    assert largest[:5] == pytest.approx(
+        [np.abs(energy - first[0]).max(), steps.max(), *np.abs(table[:, 1:4]).max(axis=0)]
+    )
+    assert largest[5:] == pytest.approx(
+        [
+            np.linalg.norm(moved[:, 4:6], axis=1).max(),
+            np.linalg.norm(table[:, 4:6], axis=1).max(),
+            np.abs(moved[:, 6]).max(),
+            np.abs(table[:, 6]).max(),
+        ]
+    )
+    assert last[0] == energy[-1]
 
 
 def test_what_the_largest_deviations_say():
