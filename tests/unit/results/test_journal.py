@@ -69,6 +69,7 @@ def test_what_a_journal_may_say(descriptor):
         (piece(20, b"abc"), 2, 100),
         (piece(20, b"abc"), 1, 101),
     ],
+    ids="abcde",
 )
 def test_what_a_journal_may_not_say(descriptor, body, count, size):
     assert written(descriptor, body, count, size) is None
