@@ -11,7 +11,7 @@ import numpy as np
 from livens.analysis.joint_forces import PointForce, sizes
 from livens.analysis.observables import walk
 from livens.errors import LivensError
-from livens.viewer.frames import text
+from livens.viewer.tracks import text
 
 if TYPE_CHECKING:
     from livens.results.result import Result

@@ -1,16 +1,14 @@
-"""Which rows of a run a film shows, and what stands in them: small enough to be sent around."""
+"""Which rows of a run a film shows, and what stands in them."""
 
 from __future__ import annotations
 
-import base64
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from livens.analysis.named import at_nodes
 from livens.errors import InputError
-from livens.models.scene import Pose
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -40,51 +38,6 @@ def chosen_rows(t: np.ndarray, moving: int, frames: int | None = None) -> np.nda
     after = np.searchsorted(t, times).clip(1, len(t) - 1)
     nearer = np.where(times - t[after - 1] < t[after] - times, after - 1, after)
     return np.unique(nearer)
-
-
-class Tracks:
-    """Numbers over frames, each rounded to one of 65536 values between its least and its greatest."""
-
-    def __init__(self, frames: int) -> None:
-        self.values: list[Any] = []  # a number where nothing moves, else where the track is and how to read it
-        self._packed: list[np.ndarray] = []
-        self._frames = frames
-        self._known: dict[bytes, int] = {}
-        self._entries: dict[int, int] = {}
-
-    def add(self, numbers: Any) -> int:
-        """The number of a track; equal tracks are one."""
-        full = np.broadcast_to(np.asarray(numbers, dtype=float), self._frames)
-        low, high = float(full.min()), float(full.max())
-        if not (np.isfinite(low) and np.isfinite(high)):
-            full = np.where(np.isfinite(full), full, 0.0)
-            low, high = float(full.min()), float(full.max())
-        key = full.tobytes() if low != high else np.float64(low).tobytes()
-        if key in self._known:
-            return self._known[key]
-        if low == high:
-            self.values.append(low)
-        else:
-            step = (high - low) / 65535
-            self._packed.append(np.round((full - low) / step).astype("<u2"))
-            self.values.append([low, step, len(self._packed) - 1])
-        self._known[key] = len(self.values) - 1
-        return self._known[key]
-
-    def entry(self, pose: Pose, entry: int) -> int:
-        """The track of an entry of a scene's tape, which many shapes may share."""
-        if entry not in self._entries:
-            self._entries[entry] = self.add(pose.values(entry))
-        return self._entries[entry]
-
-    def packed(self) -> str:
-        """All moving tracks one after the other."""
-        return text(np.concatenate(self._packed) if self._packed else np.zeros(0, dtype="<u2"))
-
-
-def text(numbers: np.ndarray) -> str:
-    """An array as characters that a page may hold."""
-    return base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode()
 
 
 def where(result: Result) -> np.ndarray:
