@@ -79,6 +79,11 @@ class Jobs:
         there.close()
         self._pipe, self._ready = here, False
 
+    @property
+    def ready(self) -> bool:
+        """Whether the process that computes has loaded what every run needs."""
+        return self._ready
+
     # -- asked by the server ------------------------------------------------------------------------------------------
     def ask(self, asked: Asked) -> Job:
         """A new job; it takes the place of all that went before, as a page shows but one."""
