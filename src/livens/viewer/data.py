@@ -12,7 +12,7 @@ from livens.analysis.joint_forces import PointForce, joint_forces
 from livens.errors import InputError
 from livens.models.scene import Drawn, Pose, Scene
 from livens.viewer.curves import curves_of, offered
-from livens.viewer.frames import chosen_rows, part, where
+from livens.viewer.frames import by_column, chosen_rows, part, where
 from livens.viewer.tracks import Tracks, text
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def run_data(
     forces: list[PointForce] = []
     low, high, size, fastest = -np.ones(3), np.ones(3), 1.0, 1.0
     if scene:
-        # column by column, as the places of shapes are computed
-        pose = scene.at(np.asfortranarray(where(few)), few.t)
-        forces = joint_forces(few, scene, pose) + contact_forces(few)
+        places = by_column(where(few))  # as the places of shapes are computed
+        pose = scene.at(places, few.t)
+        forces = joint_forces(few, scene, pose, places) + contact_forces(few)
         velocities, fastest = _velocities(few, scene, pose)
         for shape in scene.shapes:
             entry = _shape(shape, pose, tracks)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 #: Numbers that one page may hold by default: some megabytes.
 _NUMBERS = 1_500_000
 _FEWEST, _MOST = 200, 6000
+#: Numbers of a block that stays in the cache.
+_CACHED = 50_000
 
 
 def check_frames(frames: int | None) -> int | None:
@@ -43,6 +45,15 @@ def chosen_rows(t: np.ndarray, moving: int, frames: int | None = None) -> np.nda
 def where(result: Result) -> np.ndarray:
     """What the scene of a run is a function of: its coordinates, or the states of a model of these."""
     return np.asarray(result.q if "q" in result.stored else result.x)
+
+
+def by_column(rows: np.ndarray) -> np.ndarray:
+    """The same numbers column by column in memory; in blocks of rows, as the whole does not fit into the cache."""
+    found = np.empty(rows.shape[::-1], dtype=rows.dtype)
+    size = max(8, _CACHED // max(1, rows.shape[1]))
+    for first in range(0, len(rows), size):
+        found[:, first : first + size] = rows[first : first + size].T
+    return found.T
 
 
 def part(result: Result, rows: np.ndarray) -> Result:

@@ -1,9 +1,10 @@
-"""Numbers over the frames of a film, as few bytes as the eye needs.
+"""Numbers over the frames of a film, in as few bytes as the eye needs.
 
 A track is rounded to one of 65536 values between its least and its greatest. What moves smoothly has second
-differences, from frame to frame, that fit into one byte: such a *near* track is its first value and its first
-difference, two bytes each, and one byte for every other frame. All other tracks are *far* ones, of two bytes for every
-frame. Differences are taken modulo 65536, so that nothing is lost between one form and the other.
+differences, from frame to frame, that fit into one byte. So a *near* track is its first value and its first difference,
+two bytes each, and then one byte for every other frame; the byte -128 says that this difference is too large for one,
+and follows in two. Where that is no gain, as for noise, a track is a *far* one, of two bytes for every frame.
+Differences are taken modulo 65536, so that nothing is lost on the way.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ from livens.models.scene import Pose
 
 #: Tracks that differ by less than this part of one of the 65536 steps are one track.
 _ALIKE = 2.0**-6
+#: The difference that stands for a longer one.
+_LONG = -128
 
 
 class Tracks:
     """All tracks of a run; equal ones, such as the ends of two bodies that a joint holds together, are there once."""
 
     def __init__(self, frames: int) -> None:
-        #: A number where nothing moves; else the least value, the size of a step, the place among the near or the far
-        #: tracks, and whether it is a near one (1) or a far one (0).
+        #: A number where nothing moves; else the least value, the size of a step, the number of a far track or the byte
+        #: among those of near tracks where it begins, and whether it is a near one (1) or a far one (0).
         self.values: list[Any] = []
         self._frames = frames
         self._near: list[bytes] = []
         self._far: list[bytes] = []
+        self._ends = [0]  # of near tracks
         self._constant: dict[float, int] = {}
         self._moving: dict[Any, list[tuple[np.ndarray, int]]] = {}
         self._entries: dict[int, int] = {}
@@ -76,13 +80,19 @@ class Tracks:
         whole = np.rint((full - low) / step).astype("<u2")
         second = np.diff(whole.view("<i2"), n=2)  # modulo 65536, as those of all whole numbers of two bytes
         short = second.astype("i1")
-        if np.array_equal(short, second):
-            head = whole[:2].copy()
-            head[1:] -= head[:1]
-            self._near.append(head.tobytes() + short.tobytes())
-            return [low, step, len(self._near) - 1, 1]
-        self._far.append(whole.tobytes())
-        return [low, step, len(self._far) - 1, 0]
+        long = np.flatnonzero((short != second) | (short == _LONG))
+        if 3 * len(long) >= len(whole) - 2:
+            self._far.append(whole.tobytes())
+            return [low, step, len(self._far) - 1, 0]
+        if long.size:
+            short[long] = _LONG
+            pairs = second[long].view("i1")
+            short = np.insert(short, np.repeat(long + 1, 2), pairs)
+        head = whole[:2].copy()
+        head[1:] -= head[:1]
+        self._near.append(head.tobytes() + short.tobytes())
+        self._ends.append(self._ends[-1] + len(self._near[-1]))
+        return [low, step, self._ends[-2], 1]
 
 
 def _key(full: np.ndarray, low: float, high: float) -> tuple[int, ...]:

@@ -52,16 +52,22 @@ def test_a_page_is_self_contained_and_small(linkage, tmp_path):
 
 def read_track(values, packed, far, frames, track):
     """What the page makes of a track, and the size of its steps."""
-    low, step, number, near = values[track]
+    low, step, place, near = values[track]
     if not near:
-        whole = np.frombuffer(packed, "<u2", frames, 2 * frames * number)
-    else:
-        at = 2 * frames * far + (frames + 2) * number
-        first, difference = np.frombuffer(packed, "<u2", 2, at).tolist()
-        second = np.frombuffer(packed, "i1", frames - 2, at + 4).astype(int)
-        slopes = difference + np.r_[0, np.cumsum(second)]
-        whole = (first + np.r_[0, np.cumsum(slopes)]) % 65536
-    return low + step * whole, step
+        return low + step * np.frombuffer(packed, "<u2", frames, 2 * frames * place), step
+    at = 2 * frames * far + place
+    first, slope = struct.unpack_from("<HH", packed, at)
+    at += 4
+    whole = [first, first + slope]
+    while len(whole) < frames:
+        (second,) = struct.unpack_from("b", packed, at)
+        at += 1
+        if second == -128:
+            (second,) = struct.unpack_from("<h", packed, at)
+            at += 2
+        slope += second
+        whole.append(whole[-1] + slope)
+    return low + step * (np.array(whole) % 65536), step
 
 
 def test_tracks_are_the_run_to_one_part_in_65536(linkage):
@@ -109,6 +115,8 @@ def test_what_moves_smoothly_takes_a_byte_for_a_frame():
     for i in range(20):
         tracks.add(np.sin(t + i))
     assert len(base64.b64decode(tracks.packed())) == 20 * (len(t) + 2) and tracks.far == 0
+    tracks.add(np.sin(t) + np.where(abs(t - 5) < 0.5, 0.5, 0.0))  # two jumps, four long differences
+    assert len(base64.b64decode(tracks.packed())) == 21 * (len(t) + 2) + 8 and tracks.far == 0
     tracks.add(np.sin(1e3 * t))
     assert tracks.far == 1
 

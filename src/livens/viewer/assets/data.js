@@ -32,17 +32,23 @@ class Run {
     return v[0] + v[1] * (this.tracks[track] || this.unpack(track))[frame];
   }
   // The whole numbers of a track, made when it is first asked for: far tracks are there as they are, of near ones the
-  // first number, the first difference and then second differences.
+  // first number, the first difference and then second differences, those that are long for a byte after a -128.
   unpack(track) {
-    const [, , number, near] = this.values[track], n = this.frames;
-    if (!near) return (this.tracks[track] = new Uint16Array(this.packed, 2 * n * number, n));
-    const at = 2 * n * this.far + (n + 2) * number, head = new DataView(this.packed, at, 4);
-    const second = new Int8Array(this.packed, at + 4, n - 2), found = new Uint16Array(n);
-    let x = head.getUint16(0, true), d = head.getUint16(2, true);
+    const [, , place, near] = this.values[track], n = this.frames;
+    if (!near) return (this.tracks[track] = new Uint16Array(this.packed, 2 * n * place, n));
+    const all = new Uint8Array(this.packed), found = new Uint16Array(n), two = (i) => all[i] | (all[i + 1] << 8);
+    let at = 2 * n * this.far + place, x = two(at), d = two(at + 2);
+    at += 4;
     found[0] = x;
     x = (x + d) & 0xffff;
     found[1] = x;
-    for (let i = 2; i < n; i++) { d = (d + second[i - 2]) & 0xffff; x = (x + d) & 0xffff; found[i] = x; }
+    for (let i = 2; i < n; i++) {
+      const byte = all[at++];
+      if (byte === 128) { d += two(at); at += 2; } else d += byte < 128 ? byte : byte - 256;
+      d &= 0xffff;
+      x = (x + d) & 0xffff;
+      found[i] = x;
+    }
     return (this.tracks[track] = found);
   }
   now(track) {
