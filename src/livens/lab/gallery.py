@@ -20,6 +20,7 @@ from livens.viewer.data import scene_or_nothing
 from livens.viewer.frames import chosen_rows, part, where
 
 if TYPE_CHECKING:
+    from livens.models.scene import Drawn, Pose, Scene
     from livens.results.result import Result
 
 FILE = Path(__file__).parent / "assets" / "gallery.json"
@@ -33,6 +34,8 @@ _FEWEST = 400
 _POINTS = 400
 #: Where the way of everything is this many times as long as everything is large, the picture goes along.
 _FAR = 2.5
+#: A circle of radius 1.
+_ROUND = np.stack([np.cos(np.linspace(0, 2 * np.pi, 25)), np.sin(np.linspace(0, 2 * np.pi, 25))], axis=-1)
 #: From where things in space are looked at.
 _SIDE, _UP = np.array([0.866, 0.5, 0.0]), np.array([-0.2, 0.346, 0.917])
 
@@ -71,13 +74,37 @@ def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
     found = []
     for number, shape in enumerate(scene.shapes):
         colour = -1 if shape.kind in SURROUNDINGS else colours.get(id(shape), -1)
-        for line in range(len(drawn[0][number].lines)):
-            points = np.array([row[number].lines[line] for row in drawn])
-            flat = points[..., :2] if scene.dimension == 2 else np.stack([points @ _SIDE, points @ _UP], axis=-1)
-            if shape.kind == "ground":
-                flat = flat[:, :1]
-            found.append((shape.kind, flat, colour))
+        if shape.kind == "ground" and pose.size(shape, "size", 0.0):
+            found.append(("path", _seen(scene, _floor(scene, shape, pose)), colour))
+            continue
+        radius = pose.size(shape, "radius", 0.0) if shape.kind == "sphere" and scene.dimension == 3 else 0.0
+        if radius:  # round from wherever it is looked at; one that turns has a line around it as well
+            found.append(("sphere", _seen(scene, pose.points(shape)) + radius * _ROUND, colour))
+        if not radius or shape.frame:
+            for line in range(len(drawn[0][number].lines)):
+                flat = _seen(scene, np.array([row[number].lines[line] for row in drawn]))
+                found.append((shape.kind, flat[:, :1] if shape.kind == "ground" else flat, colour))
     return found
+
+
+def _seen(scene: Scene, points: np.ndarray) -> np.ndarray:
+    """Places in the plane of the picture."""
+    return points[..., :2] if scene.dimension == 2 else np.stack([points @ _SIDE, points @ _UP], axis=-1)
+
+
+def _floor(scene: Scene, shape: Drawn, pose: Pose) -> np.ndarray:
+    """The ends of a floor in the plane, where its second axis is upwards; in space its corners."""
+    half, frames = pose.size(shape, "size", 0.0) / 2, pose.frames(shape)
+    ends = (
+        [[-1, 0, 0], [1, 0, 0]]
+        if scene.dimension == 2
+        else [[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0], [-1, -1, 0]]
+    )
+    corners = half * np.array(ends, dtype=float)
+    turned = (
+        np.broadcast_to(corners, (pose.rows, *corners.shape)) if frames is None else corners @ frames.transpose(0, 2, 1)
+    )
+    return pose.points(shape)[:, :1] + turned
 
 
 def _thinned(lines: list[tuple[str, np.ndarray, int]]) -> list[tuple[str, np.ndarray, int]]:
