@@ -9,8 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.engine.batch import first_member
 from livens.engine.compiled import CompiledStep, compiled_step
+from livens.engine.member_order import first_member
 from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.starts import Linear, StartCode
 from livens.errors import InputError, LivensError

@@ -9,9 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.engine.batch import Batch, Bins, Outcome, Schedule, in_order, ordered_members, width_of
+from livens.engine.batch import Batch, Bins, Outcome, Schedule, in_order, width_of
 from livens.engine.compiled import CompiledStep
 from livens.engine.factors import Order
+from livens.engine.member_order import ordered_members
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.table import observing
 from livens.engine.watch import Watched
