@@ -32,6 +32,7 @@ _LONGEST, _STEPS = 12.0, 20_000
 _FEWEST = 400
 #: Lines of more points than this together have fewer: a thumbnail is small.
 _POINTS = 400
+_SIDES = 6
 #: Where the way of everything is this many times as long as everything is large, the picture goes along.
 _FAR = 2.5
 #: A circle of radius 1.
@@ -110,7 +111,11 @@ def _floor(scene: Scene, shape: Drawn, pose: Pose) -> np.ndarray:
 def _thinned(lines: list[tuple[str, np.ndarray, int]]) -> list[tuple[str, np.ndarray, int]]:
     """The same lines with every so many of their points, and their ends."""
     step = sum(points.shape[1] for _, points, _ in lines) // _POINTS + 1
-    few = [np.unique([*range(0, points.shape[1], step), points.shape[1] - 1]) for _, points, _ in lines]
+    few = []
+    for kind, points, _ in lines:
+        last = points.shape[1] - 1
+        own = min(step, max(1, last // _SIDES)) if kind == "sphere" else step  # which shall stay round
+        few.append(np.unique([*range(0, last + 1, own), last]))
     return [(kind, points[:, some], colour) for (kind, points, colour), some in zip(lines, few, strict=True)]
 
 
