@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,24 +88,50 @@ def cable_points(placements: tuple[Placement, ...], places: tuple[tuple[int, ...
     ]
 
 
+def stretched(
+    placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...], q: Any, v: Any, k: Any
+) -> tuple[Any, Any]:
+    """The length of a cable and its rate."""
+    points = cable_points(placements, places, q, k)
+    rates = [
+        m.array(placement.velocity(q[list(own)], v[list(own)], getattr(k, f"X{i}")) if own else np.zeros(len(p)))
+        for i, (placement, own, p) in enumerate(zip(placements, places, points, strict=True))
+    ]
+    length, rate = 0.0, 0.0
+    for i in range(len(points) - 1):
+        gap = points[i + 1] - points[i]
+        size = m.sqrt(m.dot(gap, gap))
+        length, rate = length + size, rate + m.dot(gap, rates[i + 1] - rates[i]) / size
+    return length, rate
+
+
 @functools.cache
 def cable_damping(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> ModelFunction:
     """Against the rate of the length, where the cable is taut."""
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
-        points = cable_points(placements, places, q, k)
-        rates = [
-            m.array(placement.velocity(q[list(own)], v[list(own)], getattr(k, f"X{i}")) if own else np.zeros(len(p)))
-            for i, (placement, own, p) in enumerate(zip(placements, places, points, strict=True))
-        ]
-        length, rate = 0.0, 0.0
-        for i in range(len(points) - 1):
-            gap = points[i + 1] - points[i]
-            size = m.sqrt(m.dot(gap, gap))
-            length, rate = length + size, rate + m.dot(gap, rates[i + 1] - rates[i]) / size
+        length, rate = stretched(placements, places, q, v, k)
         return m.where(length > k.length, 0.5 * k.viscosity * rate**2, 0.0)
 
     return dissipation
+
+
+def cable_length(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> Callable[..., Any]:
+    """Of coordinates, velocities and parameters, as `cable_tension`."""
+    return lambda q, v, k: stretched(placements, places, q, v, k)[0]
+
+
+def cable_tension(
+    placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...], damped: bool
+) -> Callable[..., Any]:
+    """What the energy and the dissipation of a cable say of its tension, which is the same all along it."""
+
+    def tension(q: Any, v: Any, k: Any) -> Any:
+        length, rate = stretched(placements, places, q, v, k)
+        pull = k.stiffness * (length - k.length) + (k.viscosity * rate if damped else 0.0)
+        return m.where(length > k.length, pull, 0.0)
+
+    return tension
 
 
 @functools.cache
