@@ -117,7 +117,7 @@ def test_against_the_scheme_with_all_directors(dimension, seed):
 @settings(few, max_examples=1)
 @given(seed=st.integers(0, 10**6))
 def test_compositions_are_of_fourth_order(seed):
-    """Energy and momenta stay exact, as they are in every step of lie-em, which alone is of second order, as lie-ggl."""
+    """Energy and momenta stay exact, as in every step of lie-em, which alone is of second order, as lie-ggl is."""
     mb, steps = mechanism(seed, 2, free=True), [0.02, 0.01, 0.005, 0.0025]
     fine = mb.simulate(t_end=0.4, h=0.00125, scheme="suzuki-4:lie-em").q[-1]
     for scheme, order in (("suzuki-4:lie-em", 4), ("lie-em", 2), ("lie-ggl", 2)):
