@@ -141,9 +141,15 @@ def cable_look(placements: tuple[Placement, ...], places: tuple[tuple[int, ...],
 
 
 # -- ends of the way of a joint ---------------------------------------------------------------------------------------
-def _beyond(x: Any, k: Any) -> Any:
+#: Both ends of a way; of one that has a single end, the other is left out rather than put far away, where it would be
+#: taken for a large number that rounds.
+BOTH = ("lower", "upper")
+
+
+def _beyond(x: Any, k: Any, ends: tuple[str, ...]) -> Any:
     """How far a value is beyond its range."""
-    return m.maximum(x - k.upper, 0.0) + m.maximum(k.lower - x, 0.0)
+    depths = [m.maximum(x - k.upper if end == "upper" else k.lower - x, 0.0) for end in ends]
+    return sum(depths[1:], depths[0])
 
 
 def _from_middle(w: Any, k: Any) -> Any:
@@ -154,22 +160,24 @@ def _from_middle(w: Any, k: Any) -> Any:
 
 
 @functools.cache
-def limited(a: Placement, b: Placement, angle: bool, touched: bool = False) -> Through:
+def limited(a: Placement, b: Placement, angle: bool, ends: tuple[str, ...] = BOTH, touched: bool = False) -> Through:
     """A spring beyond the ends of the way of a joint; one that may be `touched` is there while ``touching`` is one."""
 
     def energy(w: Any, k: Any) -> Any:
         stiffness = k.stiffness * k.touching if touched else k.stiffness
-        return 0.5 * stiffness * _beyond(_from_middle(w, k) if angle else w[0], k) ** 2
+        return 0.5 * stiffness * _beyond(_from_middle(w, k) if angle else w[0], k, ends) ** 2
 
     return through(invariants(a, b, angle), energy)
 
 
 @functools.cache
-def limit_damping(a: Placement, b: Placement, angle: bool, touched: bool = False) -> Through:
+def limit_damping(
+    a: Placement, b: Placement, angle: bool, ends: tuple[str, ...] = BOTH, touched: bool = False
+) -> Through:
     """Grows with the depth beyond the end, as Hunt and Crossley's: nothing jumps where the end is touched."""
 
     def dissipation(w: Any, u: Any, k: Any) -> Any:
-        depth = _beyond(_from_middle(w, k) if angle else w[0], k)
+        depth = _beyond(_from_middle(w, k) if angle else w[0], k, ends)
         rate = angle_and_rate(w, u, angle)[1]
         return 0.5 * (k.viscosity * k.touching if touched else k.viscosity) * depth * rate**2
 

@@ -23,9 +23,6 @@ from livens.multibody.parts import Part, point_in_space
 from livens.multibody.sampled import Sampled, acting
 from livens.multibody.stops import DrawnStop
 
-#: An end that is not there, in metres.
-_FAR = 1e9
-
 
 class DrawnForces(Drawing):
     """The methods of `livens.Multibody` that let forces act."""
@@ -49,6 +46,7 @@ class DrawnForces(Drawing):
         self, name: str, first: Any, second: Any, *, stiffness: float, viscosity: float, length: float | None = None
     ) -> tuple[Element, Element]:
         """Both between the same two points; the damper is called ``name damper``."""
+        not_negative(f"{name}: the viscosity", viscosity)  # before anything is drawn
         spring = self.spring(name, first, second, stiffness=stiffness, length=length)
         return spring, self.damper(f"{name} damper", first, second, viscosity=viscosity)
 
@@ -252,12 +250,16 @@ class DrawnForces(Drawing):
         self._needs(name, joint, "angle" if turns else "slide")
         if (lower is None and upper is None) or (turns and (lower is None or upper is None)):
             raise InputError(f"{name}: a limit needs {'both ends, lower and upper' if turns else 'lower or upper'}")
-        low = -_FAR if lower is None else number(f"{name}: lower", lower)
-        high = _FAR if upper is None else number(f"{name}: upper", upper)
-        if not low < high or (turns and high - low >= 2 * np.pi):
+        given = {
+            word: number(f"{name}: {word}", end)
+            for word, end in dict(lower=lower, upper=upper).items()
+            if end is not None
+        }
+        way = given.get("upper", np.inf) - given.get("lower", -np.inf)
+        if not way > 0 or (turns and way >= 2 * np.pi):
             raise InputError(f"{name}: lower must be below upper, of an angle by less than a turn")
-        given = dict(lower=low, upper=high, stiffness=not_negative(f"{name}: the stiffness", stiffness))
-        sides = joint.a, joint.b, turns, *(() if restitution is None else (True,))
+        sides = joint.a, joint.b, turns, tuple(given), restitution is not None
+        given["stiffness"] = not_negative(f"{name}: the stiffness", stiffness)
         functions: dict[str, Any] = dict(potential=bushings.limited(*sides))
         if not_negative(f"{name}: the damping", damping):
             given["viscosity"] = float(damping)
@@ -388,15 +390,20 @@ class DrawnForces(Drawing):
         self._known(name, body)
         if body.element is None or (force is None and torque is None):
             raise InputError(f"{name}: a wrench is a force or a torque on a body")
+        made: dict[str, Element] = {}  # both, before any of them is drawn
         if force is not None:
             law = force if callable(force) else _constant(array(f"{name}: force", force, (self.dimension,)))
             place = None if at is None else body.lever(point_in_space(name, at, self.dimension))
-            element = self._act(name, loads.force(body.element, law, at=place, frame=frame))
-            self._exerting.append((name, OnPart(element, body, np.zeros(self.dimension), ("force",))))
+            made["force"] = loads.force(body.element, law, at=place, frame=frame)
         if torque is not None:
-            law = torque if callable(torque) else _constant(np.atleast_1d(array(f"{name}: torque", torque)))
-            element = self._act(name if force is None else f"{name} torque", loads.torque(body.element, law))
-            self._exerting.append((name, OnPart(element, body, np.zeros(self.dimension), ("torque",))))
+            size = 1 if self.dimension == 2 else 3
+            about = None if callable(torque) else np.atleast_1d(array(f"{name}: torque", torque))
+            if about is not None and about.shape != (size,):
+                raise InputError(f"{name}: torque must be {size} numbers, got {torque!r}")
+            made["torque"] = loads.torque(body.element, torque if about is None else _constant(about))
+        for what, element in made.items():
+            self._act(name if what == next(iter(made)) else f"{name} torque", element)
+            self._exerting.append((name, OnPart(element, body, np.zeros(self.dimension), (what,))))
 
     def observe(self, name: str, expression: Callable[..., Any]) -> None:
         """A quantity of your own: a function of q and v of the whole system, shown as ``run[name]``."""

@@ -110,7 +110,11 @@ CASES = {
         **BEYOND,
     ),
     "friction": in_hinge(
-        lambda mb, hinge: mb.friction("dry", hinge, torque=0.5, **DRY), rubbing, "dry", start=(0.3, -0.5)
+        lambda mb, hinge: mb.friction("dry", hinge, torque=0.5, **DRY),
+        rubbing,
+        "dry",
+        start=(0.3, -0.5),
+        steps=(0.01, 0.005, 0.0025, 0.00125),
     ),
     "friction that slides": in_slide(
         lambda mb, guide: mb.friction("dry", guide, force=0.5, **DRY), rubbing, "dry", start=(0.1, 1.0)

@@ -186,7 +186,7 @@ def test_over_constrained_mechanisms_say_so():
     bar = torn.rod("bar", a=[0, 0], b=[1, 0], mass=1)
     torn.revolute("left", torn.ground, bar, at=[0, 0])
     torn.revolute("right", torn.ground, bar, at=[1.2, 0], to=bar.b)
-    with pytest.raises(lv.InputError, match="right"):
+    with pytest.raises(lv.InputError, match=r"cannot be assembled: '(left|right): along 1' stays open by 0\.1"):
         torn.check()
 
 
@@ -202,6 +202,8 @@ def test_targets_and_units():
     ):
         with pytest.raises(lv.InputError, match=words):
             mb.start(axle, **targets)
-    with pytest.raises(lv.InputError, match="velocity"):
+    with pytest.raises(lv.InputError, match="velocity must be 3 numbers"):
         mb.start(world.a, velocity=[1.0, 2.0])
-        mb.check()
+    for foreign in (World().a, World().axles[0], 3):
+        with pytest.raises(lv.InputError, match="of this mechanism"):
+            mb.start(foreign, velocity=[1.0, 0, 0])
