@@ -79,7 +79,7 @@ class Measured:
             self.h /= 2
         one, exact = self.task, self.exact
         if one.theirs.endswith(".angle"):  # by which the first coordinate has turned
-            exact = self.exact[:1] - self._problem.q0[:1]
+            exact = self.exact[:1] - np.asarray(self._problem.q0)[:1]
         asked = [one.problem, one.theirs or one.look, exact.tolist(), one.tolerance, one.h, one.t_end]
         self.peers = [
             Peer(code, "livens.bench.peers.iftomm", arguments=(json.dumps([code, *asked]),))

@@ -376,11 +376,8 @@ class DrawnForces(Drawing):
             functions["dissipation"] = bushings.cable_damping(placements, places)
         look = bushings.cable_look(placements, places)
         element = self._act(name, Element(names, parameters=given, name=name, look=look, **functions))
-        length, tension = (
-            bushings.cable_length(placements, places),
-            bushings.cable_tension(placements, places, damping > 0),
-        )
-        self._exerting.append((name, Rope(element, length, tension)))
+        tension = bushings.cable_tension(placements, places, damping > 0)
+        self._exerting.append((name, Rope(element, bushings.cable_length(placements, places), tension)))
         return element
 
     def wrench(

@@ -18,6 +18,7 @@ import numpy as np
 
 from livens.bench.peers.clock import seconds
 from livens.bench.peers.iftomm_drawings import drawing
+from livens.models.element import Element
 from livens.multibody.builder import Multibody
 from livens.multibody.parts import Marker
 
@@ -88,21 +89,17 @@ def in_exudyn(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.n
         place = [*map(float, lever), *([0.0] if flat else [])]
         return system.AddMarker(items.MarkerBodyRigid(bodyNumber=numbers[part], localPosition=place))
 
-    for name, (what, ends) in mb._said.items():
+    for name, (what, said) in mb._said.items():
         values = mb._acting[name].parameters.values
         if what == "motor":  # a constant torque in a joint with the ground
-            size = float(mb._acting[name].functions["forces"].energy([1.0, 0.0], [0.0, 0.0], 0.0, None)[1])
-            system.AddLoad(
-                items.LoadTorqueVector(
-                    markerNumber=marker(ends[0].second.name, np.zeros(mb.dimension)), loadVector=[0, 0, size]
-                )
-            )
+            turned = marker(said[0].second.name, np.zeros(mb.dimension))
+            system.AddLoad(items.LoadTorqueVector(markerNumber=turned, loadVector=[0, 0, torque(mb._acting[name])]))
             continue
         points = [
-            marker(end.part.name, end.lever) if isinstance(end, Marker) else marker("ground", end) for end in ends
+            marker(end.part.name, end.lever) if isinstance(end, Marker) else marker("ground", end) for end in said
         ]
-        given = {word: float(values[ours]) for word, ours in _SPRING.items() if ours in values}
-        system.AddObject(items.ObjectConnectorSpringDamper(markerNumbers=points, **given))
+        numbered = {word: float(values[ours]) for word, ours in _SPRING.items() if ours in values}
+        system.AddObject(items.ObjectConnectorSpringDamper(markerNumbers=points, **numbered))
     sensors = [
         system.AddSensor(
             items.SensorBody(
@@ -147,11 +144,7 @@ def in_mujoco(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.n
         model = mujoco.MjModel.from_xml_path(str(Path(folder) / "drawn.xml"))
     levers = np.zeros((len(look.levers), 3))
     levers[:, : mb.dimension] = look.levers
-    torques = [
-        float(mb._acting[name].functions["forces"].energy([1.0, 0.0], [0.0, 0.0], 0.0, None)[1])
-        for name, (what, _) in mb._said.items()
-        if what == "motor"
-    ]
+    torques = [torque(mb._acting[name]) for name, (what, _) in mb._said.items() if what == "motor"]
 
     def end(h: float) -> np.ndarray:
         model.opt.timestep, model.opt.integrator = h, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -165,6 +158,12 @@ def in_mujoco(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.n
         return np.asarray(body.xpos + levers @ body.xmat.reshape(3, 3).T)[:, : mb.dimension]
 
     return end
+
+
+def torque(motor: Element) -> float:
+    """What a motor with a constant law exerts."""
+    through: Any = motor.functions["forces"]
+    return float(through.energy([1.0, 0.0], [0.0, 0.0], 0.0, None)[1])
 
 
 def _states(mb: Multibody) -> dict[str, tuple[Any, Any, Any, Any]]:

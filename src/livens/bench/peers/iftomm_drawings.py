@@ -41,7 +41,8 @@ def squeezer() -> Multibody:
     """Seven links in the plane that meet in one point, at the start of the published problem."""
     published = load("andrews-squeezer")
     k: dict[str, Any] = published.system.shared.values
-    beta, theta, gamma, phi, delta, omega, epsilon = published.q0
+    angles: Any = published.q0
+    beta, theta, gamma, phi, delta, omega, epsilon = angles
     A, B = k["A"], k["B"]
 
     def along(angle: float) -> np.ndarray:
