@@ -45,6 +45,7 @@ def test_it_has_the_mass_of_a_plate():
     assert nodes[0][0].element.mass == pytest.approx(RHO * T * A * A / 64)
 
 
+@pytest.mark.slow
 def test_the_slowest_frequency_of_a_clamped_plate():
     """Extrapolated from nets of four and of five cells along an edge."""
     exact = FREQUENCY / (2 * np.pi) * np.sqrt(D / (RHO * T * A**4))
