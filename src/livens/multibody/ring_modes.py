@@ -28,7 +28,7 @@ class RingModes:
 
     >>> ring = RingModes(24e-3, 206e9 * 15e-3 * 3.5e-3**3 / 12, 7800 * 15e-3 * 3.5e-3, (2, 3, 4))
     >>> [round(ring.frequency(n) / 1e3, 2) for n in ring.waves]  # in kHz
-    [3.85, 10.9, 20.9]
+    [3.85, 10.89, 20.88]
     """
 
     radius: float
