@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.engine import loop
+from livens.engine.found_contacts import joined
 from livens.engine.loop import Policy
 from livens.engine.newton import REACHED
 from livens.engine.step_size import NO_CONTROL
@@ -22,7 +23,8 @@ class ExplicitStepper:
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
         assert compiled.flat.size == 0
         self.cost = Cost()
-        self._compiled, self._kernels = compiled, compiled.kernels(None)
+        self._compiled, self._contacts = compiled, compiled.contacts(k)
+        self._kernels = joined(compiled.kernels(None), self._contacts)
         self._buffers = Buffers(k, compiled.flat.kind_sizes, spare=compiled.spare)
 
     def release(self) -> None:
