@@ -7,11 +7,14 @@ taken in the same order, whoever computes their parts.
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS, WIDTH, in_pool
+from livens.engine.assembled.lane_order import in_lanes
+from livens.engine.assembled.memory import aligned_zeros
 from livens.engine.assembled.piece_kernels import PieceKernels, parameter_tables
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Indices, Integers
@@ -50,11 +53,59 @@ class Sums:
         gather_sums(self.starts, self.positions, pool, out, 0, self.starts.size - 1)
 
 
+@dataclass(frozen=True)
+class RowSums:
+    """The residual's sums for a loop without surprises: rows of as many terms follow each other, in the order in which
+    these stand in the pool. Terms of forces come first, as impulses are sums of them alone.
+
+    A group is a row of `groups`: its first row, the end of its rows, terms of a row, how many of them are of forces,
+    and where its positions begin.
+    """
+
+    groups: np.ndarray
+    targets: np.ndarray
+    positions: np.ndarray
+
+    @classmethod
+    def of(
+        cls, targets: list[np.ndarray], positions: list[np.ndarray], forces: list[bool], cut: int, size: int
+    ) -> RowSums:
+        """`forces` says of which terms impulses are sums, for rows before `cut`; negative targets are left out."""
+        none = np.zeros(0, dtype=np.int64)
+        target, position = np.concatenate([*targets, none]), np.concatenate([*positions, none])
+        other = ~np.repeat(np.array(forces, dtype=bool), [len(t) for t in targets]) | (target >= cut)
+        chosen = target >= 0
+        target, position, other = target[chosen], position[chosen], other[chosen]
+        order = np.lexsort((np.arange(target.size), other, target))
+        target, position, other = target[order], position[order], other[order]
+        terms = np.bincount(target, minlength=size)
+        pushes = terms - np.bincount(target, other, minlength=size).astype(np.int64)
+        first = np.concatenate([[0], np.cumsum(terms)])[:-1]
+        rows = np.lexsort((position[np.minimum(first, position.size - 1)], pushes, terms))
+        kinds = np.stack([terms[rows], pushes[rows]], axis=1)
+        edges = np.flatnonzero((np.diff(kinds, axis=0) != 0).any(axis=1)) + 1
+        groups, begin = [], 0
+        for a, b in itertools.pairwise([0, *edges.tolist(), size] if size else []):
+            groups.append([a, b, *kinds[a].tolist(), begin])
+            begin += (b - a) * int(kinds[a, 0])
+        sorted_terms = np.repeat(first[rows], terms[rows]) + _counted(terms[rows])
+        return cls(
+            np.array(groups, dtype=np.int64).reshape(-1, 5),
+            rows.astype(np.int32),
+            position[sorted_terms].astype(np.int32),
+        )
+
+
+def _counted(sizes: np.ndarray) -> np.ndarray:
+    """0, 1, ... up to each of these sizes, one behind the other."""
+    return np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
 class Assembly:
     """The kernels of a step and how their outputs are summed up. It is the same for all runs of a model."""
 
     def __init__(self, pieces: Pieces) -> None:
-        self.pieces = pieces
+        self.pieces = pieces = in_lanes(pieces)
         size, states = pieces.size, pieces.layout.size
         adders = np.zeros(states, dtype=np.int64)
         for p in pieces.pieces:
@@ -93,6 +144,8 @@ class Assembly:
         self.first_multiplier = cut
         self.impulse_sums = Sums.of(targets, [positions[0][i] for i in of_forces], cut)
         self.pushed = any(p.impulse is not None for p in pieces.pieces)
+        pushes = [self.pushed and force for force in forces]
+        self.row_sums = RowSums.of(rows, positions[0], pushes, cut, size)
         summed = np.unique(np.concatenate([*ends, np.zeros(0, dtype=np.int64)]))
         number = np.full(states, -1)
         number[summed] = np.arange(summed.size)
@@ -134,8 +187,9 @@ class Bench:
     def __init__(self, assembly: Assembly, k: np.ndarray, extra: int = 0) -> None:
         a = self.assembly = assembly
         self.context = np.zeros(5, dtype=np.int64)
-        self.pool = np.zeros(int(a.tops[0]) + extra + WIDTH)
-        self.floors, self.ends = np.zeros(int(a.tops[1]) + WIDTH), np.zeros(int(a.tops[2]) + WIDTH)
+        # vectors of two runs may begin before the first number, and end behind the last
+        self.pool = aligned_zeros(WIDTH + int(a.tops[0]) + extra + WIDTH)[WIDTH:]
+        self.floors, self.ends = (aligned_zeros(int(a.tops[i]) + WIDTH) for i in (1, 2))
         self.errors, self.impulses = np.zeros(a.pieces.size), np.zeros(a.first_multiplier)
         self.context[4] = self.impulses.ctypes.data
         self._held = [parameter_tables(kernel, k) for kernel in a.kernels]
@@ -161,6 +215,8 @@ class Bench:
         self.context[0] = m.ctypes.data
         self._run(RESIDUAL, POOL, x, z, c, self.pool)
         a.residual_sums.gather(self.pool, r)
+        if a.pushed:
+            a.impulse_sums.gather(self.pool, self.impulses)
         return r
 
     def newton(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +252,6 @@ class Bench:
         a, z1, m1 = self.assembly, np.zeros(z.size), np.zeros(m.size)
         if a.pushed:
             self.residual(x, z, m, c)
-            a.impulse_sums.gather(self.pool, self.impulses)
         self.context[0], self.context[1], self.context[2] = m.ctypes.data, z1.ctypes.data, m1.ctypes.data
         self._run(END, ENDS, x, z, c, self.ends)
         sums = np.zeros(a.summed.size)

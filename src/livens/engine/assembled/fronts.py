@@ -8,11 +8,14 @@ import numpy as np
 
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.elimination import Elimination
+from livens.engine.assembled.front_records import Batch
 from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS, WIDTH
+from livens.engine.assembled.memory import aligned_zeros
 from livens.engine.assembled.multifrontal import DenseFronts, dense_fronts, factor_fronts, substitute
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
 from livens.engine.lowering.words import call
+from livens.engine.native import Code
 
 #: What is done with the batches: columns of their addresses.
 FACTOR, KEEP, FORWARD, BACK, _BASE, _COLUMNS = range(6)
@@ -25,7 +28,6 @@ class FrontArrays(Record):
     batches: int
     addresses: Integers  # kernels of the batches, and where their outputs begin in the pool
     tables: Integers
-    growth: Doubles
     core_size: int
     core: Integers  # unknowns of the core
     entries: int
@@ -50,8 +52,8 @@ class Fronts:
     def __init__(self, elimination: Elimination, bench: Bench, threads: int = 1) -> None:
         self.elimination = e = elimination
         assert bench.pool.size >= e.pool_size
-        self._factors = np.zeros(e.factor_size + WIDTH)
-        self._codes = {id(made): {name: made.compile(name) for name in ("factor", "back")} for made in e.classes}
+        self._factors = aligned_zeros(e.factor_size + WIDTH)
+        self._codes: dict[tuple[int, str, bool], Code] = {}
         #: Whether there is code for further corrections with the factors of the first.
         self.chords = False
         number = {id(made): i for i, made in enumerate(e.classes)}
@@ -59,8 +61,8 @@ class Fronts:
         addresses, tables = [], []
         for batch in e.batches:
             made = batch.of
-            codes = self._codes[id(made)]
-            addresses.append([codes["factor"].address, 0, 0, codes["back"].address, e.bases[id(made)]])
+            factor, back = self._code(batch, "factor"), self._code(batch, "back")
+            addresses.append([factor.address, 0, 0, back.address, e.bases[id(made)]])
             factors = self._factors.ctypes.data + 8 * e.factor_bases[id(made)]
             index = e.tables[number[id(made)]].ctypes.data
             tables.append([batch.first, batch.stop, index, factors, 0, 0, *[0] * (OFFSETS - 6)])
@@ -71,7 +73,6 @@ class Fronts:
             len(e.batches),
             np.array(addresses, dtype=np.int64).reshape(-1, 5),
             np.array(tables, dtype=np.int64).reshape(-1, OFFSETS),
-            np.zeros(WIDTH),
             core.unknowns.size,
             core.unknowns.astype(np.int64),
             core.positions.size,
@@ -93,12 +94,16 @@ class Fronts:
     def enable_chords(self) -> None:
         """Compile what keeps factors and uses them again; most runs never need it."""
         for b, batch in enumerate(self.elimination.batches):
-            codes = self._codes[id(batch.of)]
             for column, name in ((KEEP, "keep"), (FORWARD, "forward")):
-                if name not in codes:
-                    codes[name] = batch.of.compile(name)
-                self.arrays.addresses[b, column] = codes[name].address
+                self.arrays.addresses[b, column] = self._code(batch, name).address
         self.chords = True
+
+    def _code(self, batch: Batch, name: str) -> Code:
+        in_runs = batch.in_runs and name != "back"  # which does not read sources
+        key = id(batch.of), name, in_runs
+        if key not in self._codes:
+            self._codes[key] = batch.of.compile(name, in_runs)
+        return self._codes[key]
 
 
 def no_fronts() -> FrontArrays:
@@ -109,7 +114,6 @@ def no_fronts() -> FrontArrays:
         0,
         whole,
         np.zeros((0, OFFSETS), dtype=np.int64),
-        np.zeros(WIDTH),
         0,
         whole,
         0,
@@ -170,25 +174,21 @@ def dense_solution(A: Doubles, n: int, pivots: Integers, y: Doubles) -> None:
 
 
 @lowered
-def eliminate(
-    f: FrontArrays, how: int, first: int, stop: int, tables: Integers, growth: Doubles, pool: Doubles, r: Doubles
-) -> None:
+def eliminate(f: FrontArrays, how: int, first: int, stop: int, tables: Integers, pool: Doubles, r: Doubles) -> None:
     """Batches from `first` to `stop`, one after the other; the tables say which of their fronts."""
     for b in range(first, stop):
         codes, table = f.addresses + b * _COLUMNS, tables + b * OFFSETS
         if table[FIRST] < table[LAST]:
-            call(codes[how], pool, r, growth, table, pool + codes[_BASE])
+            call(codes[how], pool, r, r, table, pool + codes[_BASE])
 
 
 @lowered
-def substitute_back(
-    f: FrontArrays, first: int, stop: int, tables: Integers, growth: Doubles, pool: Doubles, dx: Doubles
-) -> None:
+def substitute_back(f: FrontArrays, first: int, stop: int, tables: Integers, pool: Doubles, dx: Doubles) -> None:
     """The unknowns of these batches from those of their boundaries."""
     for b in range(stop - 1, first - 1, -1):
         table = tables + b * OFFSETS
         if table[FIRST] < table[LAST]:
-            call(f.addresses[b * _COLUMNS + BACK], dx, dx, growth, table, pool)
+            call(f.addresses[b * _COLUMNS + BACK], dx, dx, dx, table, pool)
 
 
 @lowered
@@ -220,19 +220,13 @@ def solve_core(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles)
 
 
 @lowered
-def solve_fronts(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles) -> float:
-    """``dx = J^-1 r`` of the Jacobian in the pool; the largest elimination factor.
+def solve_fronts(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles) -> None:
+    """``dx = J^-1 r`` of the Jacobian in the pool.
 
     `how` is FACTOR, KEEP (so that other right-hand sides can follow), or FORWARD (with the factors that were kept).
     """
-    for i in range(WIDTH):
-        f.growth[i] = 0.0
-    eliminate(f, how, 0, f.batches, f.tables, f.growth, pool, r)
+    eliminate(f, how, 0, f.batches, f.tables, pool, r)
     if how != FORWARD:
         factor_fronts(f.dense, pool)
     solve_core(f, how, pool, r, dx)
-    substitute_back(f, 0, f.batches, f.tables, f.growth, pool, dx)
-    largest = 0.0
-    for i in range(WIDTH):
-        largest = max(largest, f.growth[i])
-    return largest
+    substitute_back(f, 0, f.batches, f.tables, pool, dx)

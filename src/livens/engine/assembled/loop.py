@@ -9,7 +9,6 @@ import numpy as np
 from livens.engine.assembled.assembly import ENDS, NEWTON, POOL, RESIDUAL, TURN
 from livens.engine.assembled.fronts import FACTOR, FORWARD, KEEP
 from livens.engine.assembled.parts import (
-    IMPULSES,
     Parts,
     bounds,
     end,
@@ -19,7 +18,6 @@ from livens.engine.assembled.parts import (
     solve,
     subtract,
     sum_rows,
-    sum_up,
 )
 from livens.engine.assembled.prediction import RING, best_candidate
 from livens.engine.floor import SMALL, at_the_floor
@@ -179,8 +177,6 @@ def finish_step(p: Parts, r: int, corrections: int, w: Room) -> None:
     stride = w.parts * w.size
     x = w.X + (r * w.size + RING * stride)
     old, new = w.M + r * w.width, w.M + (r + 1) * w.width
-    if p.pushed:  # by what the last residual was made of
-        sum_up(p, IMPULSES, p.impulses, p.first_multiplier)
     end(p, x, w.Z + r * w.states, old, w.c, w.Z + (r + 1) * w.states, new)
     old, new = old + w.book, w.M + ((r + w.parts) * w.width + w.book)
     for i in range(BOOK):

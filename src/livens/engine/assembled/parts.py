@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from livens.engine.assembled.assembly import END, ENDS, FLOOR, FLOORS, errors_of, gather_sums, reciprocals, run_pieces
 from livens.engine.assembled.fronts import BACK, FORWARD, FrontArrays, eliminate, solve_core, substitute_back
-from livens.engine.assembled.indexed import OFFSETS, WIDTH
+from livens.engine.assembled.indexed import OFFSETS
 from livens.engine.assembled.multifrontal import factor_fronts, factor_share
 from livens.engine.assembled.prediction import RING, predict
 from livens.engine.assembled.team import (
@@ -34,7 +34,7 @@ from livens.engine.lowering.kinds import Doubles, Indices, Integers, Record
 from livens.engine.lowering.words import address, bits, doubles_at, number, publish
 
 #: What is summed up of the outputs of the pieces.
-ROWS, BOUNDS, IMPULSES, STATES = range(4)
+ROWS, BOUNDS, STATES = range(3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,9 @@ class Parts(Record):
     kind_count: int
     kinds: Integers
     row_starts: Indices
+    group_count: int
+    groups: Integers
+    row_targets: Indices
     row_positions: Indices
     floor_positions: Indices
     end_starts: Indices
@@ -61,12 +64,9 @@ class Parts(Record):
     blank: Integers
     weights: Doubles  # of the predictors
     reach: Integers
-    impulse_starts: Indices
-    impulse_positions: Indices
     impulses: Doubles
     first_multiplier: int
     turning: bool
-    pushed: bool
     team: Team
     fronts: FrontArrays
 
@@ -156,7 +156,7 @@ def solve(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
     alone = t.size == 1
     for i in range(f.round_count):
         if alone or f.blocks[i] < FEW_BLOCKS:
-            eliminate(f, how, f.rounds[i], f.rounds[i + 1], f.tables, f.growth, p.pool, r)
+            eliminate(f, how, f.rounds[i], f.rounds[i + 1], f.tables, p.pool, r)
         else:
             order(t, FACTOR_ROUND, i, how, address(r), 0, 0, 0)
             everybody(p)
@@ -170,7 +170,7 @@ def solve(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
     solve_core(f, how, p.pool, r, dx)
     for i in range(f.round_count - 1, -1, -1):
         if alone or f.blocks[i] < FEW_BLOCKS:
-            substitute_back(f, f.rounds[i], f.rounds[i + 1], f.tables, f.growth, p.pool, dx)
+            substitute_back(f, f.rounds[i], f.rounds[i + 1], f.tables, p.pool, dx)
         else:
             order(t, BACK_ROUND, i, BACK, address(dx), 0, 0, 0)
             everybody(p)
@@ -221,31 +221,45 @@ def share(p: Parts, rank: int) -> None:
     else:
         f = p.fronts
         begin, behind, a = f.rounds[given[0]], f.rounds[given[0] + 1], doubles_at(given[2])
-        tables, growth = t.fronts + rank * t.batches * OFFSETS, t.growth + rank * WIDTH
+        tables = t.fronts + rank * t.batches * OFFSETS
         if what == FACTOR_ROUND:
-            eliminate(f, given[1], begin, behind, tables, growth, p.pool, a)
+            eliminate(f, given[1], begin, behind, tables, p.pool, a)
         else:
-            substitute_back(f, begin, behind, tables, growth, p.pool, a)
+            substitute_back(f, begin, behind, tables, p.pool, a)
 
 
 @lowered
 def _share_of_sums(p: Parts, which: int, out: Doubles, scale: Doubles, first: int, stop: int, rank: int) -> None:
     if which == ROWS:
-        starts, positions, pool, worst = p.row_starts, p.row_positions, p.pool, 0
-        for i in range(first, stop):
-            total = 0.0
-            for j in range(starts[i], starts[i + 1]):
-                total += pool[positions[j]]
-            out[i] = total
-            worst = max(worst, bits(abs(total * scale[i])))
-        p.team.largest[LINE * rank] = worst
+        p.team.largest[LINE * rank] = _sum_groups(p, out, scale, rank)
     elif which == STATES:
         for i in range(first, stop):
             total = 0.0
             for j in range(p.end_starts[i], p.end_starts[i + 1]):
                 total += p.ends[p.end_positions[j]]
             out[p.summed[i]] = total
-    elif which == BOUNDS:
-        gather_sums(p.row_starts, p.floor_positions, p.floors, out, first, stop)
     else:
-        gather_sums(p.impulse_starts, p.impulse_positions, p.pool, out, first, stop)
+        gather_sums(p.row_starts, p.floor_positions, p.floors, out, first, stop)
+
+
+@lowered
+def _sum_groups(p: Parts, out: Doubles, scale: Doubles, rank: int) -> int:
+    """Rows of the residual, group by group, and impulses of forces on the way; the bits of the largest one, scaled."""
+    targets, positions, pool, worst = p.row_targets, p.row_positions, p.pool, 0
+    for g in range(p.group_count):
+        group = p.groups + 5 * g
+        count, terms, pushes = group[1] - group[0], group[2], group[3]
+        begin = share_begins(count, rank, p.team.size)
+        at = group[4] + begin * terms
+        for i in range(group[0] + begin, group[0] + share_begins(count, rank + 1, p.team.size)):
+            target, total = targets[i], 0.0
+            for j in range(at, at + pushes):
+                total += pool[positions[j]]
+            if pushes > 0:
+                p.impulses[target] = total
+            for j in range(at + pushes, at + terms):
+                total += pool[positions[j]]
+            at += terms
+            out[target] = total
+            worst = max(worst, bits(abs(total * scale[target])))
+    return worst

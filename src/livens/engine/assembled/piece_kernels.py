@@ -154,7 +154,7 @@ class PieceKernels:
         bases = {UNKNOWNS: "%a0", STATE: "%a1"}
 
         def read(place: Place, base: str) -> str:
-            return e.gather(e.part(base, place.part), e.index(place.slot), place.offset)
+            return e.gather(e.part(base, place.part), place.slot, place.offset)
 
         def columns(places: dict[int, Place], size: int, base: str) -> Columns:
             return Columns(size, lambda i: read(places[i], base))
@@ -180,30 +180,27 @@ class PieceKernels:
         if name == "end":
             self._write_end(e, outputs, context)
         elif name == "turn":
-            for i, value in enumerate(outputs[0]):
-                place = self._x[i]
-                e.scatter(value, e.part(e.pointer_at(context, ERRORS), place.part), e.index(place.slot), place.offset)
+            variations = e.pointer_at(context, ERRORS)
+            places = [self._x[i] for i in range(len(outputs[0]))]
+            e.scatter(
+                (value, e.part(variations, place.part), place.slot, place.offset)
+                for value, place in zip(outputs[0], places, strict=True)
+            )
         else:
             for i, value in enumerate(value for part in outputs for value in part):
                 e.put(value, "%out", i)
         return e.loop(self.table.slots, stride, len(self.own))
 
     def _write_end(self, e: IndexedEmitter, outputs: list[list[str]], context: str) -> None:
-        for a, place in self._targets.items():
-            base = e.part(e.pointer_at(context, NEXT_STATE), place.part)
-            e.scatter(outputs[0][a], base, e.index(place.slot), place.offset)
-        for a, place in self._kept.items():
-            base = e.part(e.pointer_at(context, NEXT_MEMORY), place.part)
-            e.scatter(outputs[1][a], base, e.index(place.slot), place.offset)
-        memory = e.pointer_at(context, MEMORY)
+        state, memory, kept = (e.pointer_at(context, what) for what in (NEXT_STATE, MEMORY, NEXT_MEMORY))
+        written = [(outputs[0][a], state, place) for a, place in self._targets.items()]
+        written += [(outputs[1][a], kept, place) for a, place in self._kept.items()]
         for step, (place, low) in zip(outputs[2], self._sums, strict=True):
-            high = e.gather(e.part("%a1", place.part), e.index(place.slot), place.offset)
-            rest = e.gather(e.part(memory, low.part), e.index(low.slot), low.offset)
+            high = e.gather(e.part("%a1", place.part), place.slot, place.offset)
+            rest = e.gather(e.part(memory, low.part), low.slot, low.offset)
             total, error = e.compensated(high, rest, step)
-            base = e.part(e.pointer_at(context, NEXT_STATE), place.part)
-            e.scatter(total, base, e.index(place.slot), place.offset)
-            base = e.part(e.pointer_at(context, NEXT_MEMORY), low.part)
-            e.scatter(error, base, e.index(low.slot), low.offset)
+            written += [(total, state, place), (error, kept, low)]
+        e.scatter((value, e.part(base, place.part), place.slot, place.offset) for value, base, place in written)
         for i, a in enumerate(self.summed):
             e.put(outputs[0][a], "%out", i)
 

@@ -11,6 +11,7 @@ from livens.engine.assembled import code, loop
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.fronts import Fronts, no_fronts
 from livens.engine.assembled.loop import BOOK, CHORDS, PARTS_DONE, TAKEN, Room
+from livens.engine.assembled.memory import Copies
 from livens.engine.assembled.parts import Parts, bounds, serve
 from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
 from livens.engine.assembled.solver import AssembledSolver
@@ -52,7 +53,10 @@ class AssembledStepper:
             bench.kinds.size,
             bench.kinds,
             assembly.residual_sums.starts,
-            assembly.residual_sums.positions,
+            len(assembly.row_sums.groups),
+            assembly.row_sums.groups,
+            assembly.row_sums.targets,
+            assembly.row_sums.positions,
             assembly.floor_sums.positions,
             assembly.end_sums.starts,
             assembly.end_sums.positions,
@@ -62,16 +66,14 @@ class AssembledStepper:
             assembly.blank,
             WEIGHTS,
             REACH,
-            assembly.impulse_sums.starts,
-            assembly.impulse_sums.positions,
             bench.impulses,
             assembly.first_multiplier,
             assembly.turning,
-            assembly.pushed,
             team_of(threads if self._fronts is not None else 1, bench.tables, fronts.tables),
             fronts,
         )
         self._room: Room | None = None
+        self._copies = Copies()
         code.prepare()
 
     # -- the protocol of a tier ---------------------------------------------------------------------------------------
@@ -162,10 +164,8 @@ class AssembledStepper:
     ) -> Steps:
         last, X, M = float(t[-1]) if taken else before.t, self._by_step(w.X), self._by_step(w.M)
         states = np.ascontiguousarray(w.Z[: taken * self._count + 1 : self._count])
-        carry = Carry(
-            last, states[-1].copy(), X[taken : taken + RING].copy(), w.dx.ravel().copy(), w.scale.ravel().copy(),
-            M[taken].copy(),
-        )  # fmt: skip
+        going_on = states[-1], X[taken : taken + RING], w.dx.ravel(), w.scale.ravel(), M[taken]
+        carry = Carry(last, *map(self._copies.of, going_on))
         times, X, M = np.concatenate([[before.t], t]), X[RING : RING + taken], M[1 : taken + 1]
         steps = Steps(times, states, sizes, X, w.iterations[:taken], before, carry, trouble, reached, M=M)
         return finite(steps, w, self._compiled.layout)

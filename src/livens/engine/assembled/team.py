@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from livens.engine.assembled.indexed import FIRST, LAST, WIDTH
+from livens.engine.assembled.indexed import FIRST, LAST
 from livens.engine.lowering.function import lowered
-from livens.engine.lowering.kinds import Doubles, Integers, Record
+from livens.engine.lowering.kinds import Integers, Record
 from livens.engine.lowering.words import give_way, pause, publish, published
 
 #: Where things stand in a command, which has a cache line for the number of the command alone.
@@ -44,7 +44,6 @@ class Team(Record):
     tables: Integers  # of the pieces, for each thread
     batches: int
     fronts: Integers  # of the batches of fronts, for each thread
-    growth: Doubles
     largest: Integers  # a result of each thread, a cache line for each
 
 
@@ -59,7 +58,6 @@ def team_of(size: int, tables: np.ndarray, fronts: np.ndarray) -> Team:
         _shared_out(tables, size),
         len(fronts),
         _shared_out(fronts, size),
-        np.zeros((size, WIDTH)),
         np.zeros(LINE * size, dtype=np.int64),
     )
 
