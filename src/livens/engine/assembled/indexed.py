@@ -38,8 +38,10 @@ class IndexedEmitter(Emitter):
     What is the same for all instances is computed before the loop.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, side_by_side: Sequence[int] = ()) -> None:
+        """In the slots `side_by_side` of the table, indices of a block follow each other, but for those repeated."""
         super().__init__(name, 5, WIDTH)
+        self._side_by_side = frozenset(side_by_side)
         self.indices = f"<{WIDTH} x i32>"
         self._before: list[str] = []
         self._fixed: set[str] = set()  # what is known before the loop
@@ -102,6 +104,12 @@ class IndexedEmitter(Emitter):
 
     def gather(self, base: str, slot: int, offset: int = 0) -> str:
         """``base[index + offset]``, lane by lane, of the indices in a slot of the table."""
+        if slot in self._side_by_side:
+            place = self._lane(base, slot, 0, offset)
+            name = self._masked("load", f"{self.type} @", f"ptr, i32, {self.bits}, {self.type}")
+            return self.value(
+                f"call {self.type} @{name}(ptr {place}, i32 8, {self.bits} {self._first_lanes(slot)}, {self.type} poison)"
+            )
         if not quick_gathers():
             whole = "poison"
             for lane in range(WIDTH):
@@ -116,6 +124,22 @@ class IndexedEmitter(Emitter):
         return self.value(
             f"call {self.type} @{name}(<{WIDTH} x ptr> {pointers}, i32 8, <{WIDTH} x i1> {_TRUE}, {self.type} poison)"
         )
+
+    def _masked(self, what: str, kind: str, arguments: str) -> str:
+        name = f"llvm.masked.{what}.v{WIDTH}f64.p0"
+        self._declared[name] = f"declare {kind}{name}({arguments})"
+        return name
+
+    def _first_lanes(self, slot: int) -> str:
+        """The lanes whose indices follow the first one: all but those that repeat an instance."""
+        place = self.value(f"getelementptr inbounds i32, ptr %row, i64 {slot * WIDTH}")
+        first = self.value(f"load i32, ptr {place}, align 4")
+        alone = self.value(f"insertelement {self.indices} poison, i32 {first}, i32 0")
+        zeros = f"<{WIDTH} x i32> zeroinitializer"
+        filled = self.value(f"shufflevector {self.indices} {alone}, {self.indices} poison, {zeros}")
+        counted = "<" + ", ".join(f"i32 {lane}" for lane in range(WIDTH)) + ">"
+        wanted = self.value(f"add {self.indices} {filled}, {counted}")
+        return self.value(f"icmp eq {self.indices} {self._index(slot)}, {wanted}")
 
     def runs(self, base: str, slot: int, offset: int, two: bool) -> str:
         """``base[index + offset]`` where the indices of a block are one or two runs of numbers that follow each other:
@@ -142,6 +166,12 @@ class IndexedEmitter(Emitter):
         for value, base, slot, offset in written:
             groups.setdefault((base, slot), {})[offset] = self.operand(value)
         for (base, slot), values in groups.items():
+            if slot in self._side_by_side:
+                name = self._masked("store", "void @", f"{self.type}, ptr, i32, {self.bits}")
+                for offset, value in values.items():
+                    place, lanes = self._lane(base, slot, 0, offset), self._first_lanes(slot)
+                    self.lines.append(f"call void @{name}({self.type} {value}, ptr {place}, i32 8, {self.bits} {lanes})")
+                continue
             for offset, size in _runs(sorted(values)):
                 rows = self._transposed([values[offset + i] for i in range(size)])
                 kind = f"<{size} x double>" if size > 1 else "double"

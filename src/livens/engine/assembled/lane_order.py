@@ -45,7 +45,7 @@ def in_lanes(pieces: Pieces) -> Pieces:
 def _sorted(piece: Piece, body: np.ndarray, keys: np.ndarray) -> Piece:
     bodies = body[piece.x]
     there = bodies >= 0
-    if not keys.size or not there.any():
+    if not keys.size or not there.any() or not piece.pattern:  # no front reads what has no derivative
         return piece
     first = np.where(there, bodies, body.size).min(axis=1)
     order = np.argsort(np.where(first < body.size, keys[np.minimum(first, keys.size - 1)], body.size), kind="stable")

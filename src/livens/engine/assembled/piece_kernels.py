@@ -75,6 +75,10 @@ class IndexTable:
     def slots(self) -> int:
         return len(self._columns)
 
+    def side_by_side(self, slot: int) -> bool:
+        """Whether neighbours in a block find their numbers side by side."""
+        return bool(np.all(np.diff(self._columns[slot][1]) == 1))
+
     def blocks(self) -> np.ndarray:
         return in_blocks(np.stack([column for _, column in self._columns], axis=1).astype(np.int32))
 
@@ -129,6 +133,7 @@ class PieceKernels:
         self._kept = {a: self.table.place(REMEMBERED, piece.keep_places[:, a]) for a in kept}
         if not self.table.slots:  # nothing is read by index
             self.table.place(STATE, np.zeros(piece.count, dtype=np.int64))
+        self._side_by_side = [slot for slot in range(self.table.slots) if self.table.side_by_side(slot)]
         self.codes: dict[str, Code] = {}
         if self.row_count:
             self._make("newton", newton)
@@ -145,11 +150,12 @@ class PieceKernels:
     def _make(self, name: str, function: ca.Function, stride: int | None = None, effort: int = _OFTEN) -> None:
         stride = self.outputs if stride is None else stride
         found = [self._x, self._z, self._m, self._targets, self._kept, self._sums, self.shared, self.own, self.summed]
+        found.append(self._side_by_side)
         content = f"{indexed_writer()} {stride} {self.table.slots} {found} {function.serialize()}"
         self.codes[name] = find_or_compile(content, lambda: self._text(name, function, stride), name, effort)
 
     def _text(self, name: str, function: ca.Function, stride: int) -> str:
-        e = IndexedEmitter(name)
+        e = IndexedEmitter(name, self._side_by_side)
         context = e.pointer_at("%a3", CONTEXT)
         bases = {UNKNOWNS: "%a0", STATE: "%a1"}
 
