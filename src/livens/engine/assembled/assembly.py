@@ -7,7 +7,6 @@ taken in the same order, whoever computes their parts.
 from __future__ import annotations
 
 import functools
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS, WIDTH, in_pool
 from livens.engine.assembled.lane_order import in_lanes
 from livens.engine.assembled.memory import aligned_zeros
 from livens.engine.assembled.piece_kernels import PieceKernels, parameter_tables
+from livens.engine.assembled.row_sums import RowSums
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Indices, Integers
 from livens.engine.lowering.words import call
@@ -48,57 +48,28 @@ class Sums:
         starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=size))])
         return cls(starts.astype(np.int32), position[order].astype(np.int32))
 
+    def of_targets(self, chosen: np.ndarray) -> Sums:
+        """The same for these targets, in this order."""
+        counts = np.diff(self.starts)[chosen]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        inside = np.arange(int(counts.sum())) - np.repeat(starts[:-1], counts)
+        return Sums(starts.astype(np.int32), self.positions[np.repeat(self.starts[:-1][chosen], counts) + inside])
+
     def gather(self, pool: np.ndarray, out: np.ndarray) -> None:
         """Sum them up."""
         gather_sums(self.starts, self.positions, pool, out, 0, self.starts.size - 1)
 
 
-@dataclass(frozen=True)
-class RowSums:
-    """The residual's sums for a loop without surprises: rows of as many terms follow each other, in the order in which
-    these stand in the pool. Terms of forces come first, as impulses are sums of them alone.
-
-    A group is a row of `groups`: its first row, the end of its rows, terms of a row, how many of them are of forces,
-    and where its positions begin.
-    """
-
-    groups: np.ndarray
-    targets: np.ndarray
-    positions: np.ndarray
-
-    @classmethod
-    def of(
-        cls, targets: list[np.ndarray], positions: list[np.ndarray], forces: list[bool], cut: int, size: int
-    ) -> RowSums:
-        """`forces` says of which terms impulses are sums, for rows before `cut`; negative targets are left out."""
-        none = np.zeros(0, dtype=np.int64)
-        target, position = np.concatenate([*targets, none]), np.concatenate([*positions, none])
-        other = ~np.repeat(np.array(forces, dtype=bool), [len(t) for t in targets]) | (target >= cut)
-        chosen = target >= 0
-        target, position, other = target[chosen], position[chosen], other[chosen]
-        order = np.lexsort((np.arange(target.size), other, target))
-        target, position, other = target[order], position[order], other[order]
-        terms = np.bincount(target, minlength=size)
-        pushes = terms - np.bincount(target, other, minlength=size).astype(np.int64)
-        first = np.concatenate([[0], np.cumsum(terms)])[:-1]
-        rows = np.lexsort((position[np.minimum(first, position.size - 1)], pushes, terms))
-        kinds = np.stack([terms[rows], pushes[rows]], axis=1)
-        edges = np.flatnonzero((np.diff(kinds, axis=0) != 0).any(axis=1)) + 1
-        groups, begin = [], 0
-        for a, b in itertools.pairwise([0, *edges.tolist(), size] if size else []):
-            groups.append([a, b, *kinds[a].tolist(), begin])
-            begin += (b - a) * int(kinds[a, 0])
-        sorted_terms = np.repeat(first[rows], terms[rows]) + _counted(terms[rows])
-        return cls(
-            np.array(groups, dtype=np.int64).reshape(-1, 5),
-            rows.astype(np.int32),
-            position[sorted_terms].astype(np.int32),
-        )
-
-
-def _counted(sizes: np.ndarray) -> np.ndarray:
-    """0, 1, ... up to each of these sizes, one behind the other."""
-    return np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+def _rows_of(pieces: Pieces) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[bool]]:
+    """Equations that each row of each piece is added to, and where these stand in the pool; which are of forces."""
+    found, forces, base = [], [], 0
+    for p in pieces.pieces:
+        count, outputs = int(p.rows.numel()), int(p.rows.numel()) + len(p.pattern)
+        first = base + in_pool(np.arange(p.count), outputs)
+        found += [(p.equations[:, a], first + a * WIDTH) for a in range(count)]
+        forces += [p.force] * count
+        base += -(-p.count // WIDTH) * WIDTH * outputs
+    return found, forces
 
 
 class Assembly:
@@ -111,14 +82,18 @@ class Assembly:
         for p in pieces.pieces:
             for column in (*p.end_places.T, *p.sum_places.T):
                 np.add.at(adders, column, 1)
-        self.kernels = [PieceKernels(p, pieces, adders == 1) for p in pieces.pieces]
+        rows, forces = _rows_of(pieces)
+        cut = int(np.argmax(pieces.multiplier)) if pieces.multiplier.any() else size
+        self.pushed = any(p.impulse is not None for p in pieces.pieces)
+        pushes = [self.pushed and force for force in forces]
+        self.row_sums = RowSums([r for r, _ in rows], [at for _, at in rows], pushes, cut, size)
+        self.kernels = [PieceKernels(p, pieces, adders == 1, self.row_sums.places) for p in pieces.pieces]
         #: Entries of the state that nothing is added to.
         self.blank = np.flatnonzero(adders == 0)
         #: Where the outputs of each piece begin: with derivatives, bounds, ends.
         self.bases = np.zeros((len(self.kernels), 3), dtype=np.int64)
         tops = np.zeros(3, dtype=np.int64)
-        rows: list[np.ndarray] = []
-        positions: list[list[np.ndarray]] = [[], [], []]
+        positions: list[list[np.ndarray]] = [[at for _, at in rows], [], []]
         ends: list[np.ndarray] = []
         for i, kernel in enumerate(self.kernels):
             p, each = kernel.piece, np.arange(kernel.piece.count)
@@ -126,26 +101,21 @@ class Assembly:
             strides = np.array([kernel.outputs, kernel.row_count, len(kernel.summed)])
             first = [base + in_pool(each, stride) for base, stride in zip(tops, strides, strict=True)]
             for a in range(kernel.row_count):
-                rows.append(p.equations[:, a])
-                positions[0].append(first[0] + a * WIDTH)
                 positions[1].append(first[1] + a * WIDTH)
             for a, column in enumerate(kernel.summed):
                 ends.append(p.end_places[:, column])
                 positions[2].append(first[2] + a * WIDTH)
             tops = tops + -(-p.count // WIDTH) * WIDTH * strides
         self.tops = tops
-        self.residual_sums = Sums.of(rows, positions[0], size)
-        self.floor_sums = Sums.of(rows, positions[1], size)
-        forces = [kernel.piece.force for kernel in self.kernels for _ in range(kernel.row_count)]
+        targets = [target for target, _ in rows]
+        self.residual_sums, self.floor_sums = (Sums.of(targets, positions[i], size) for i in (0, 1))
+        #: The same bounds in the order of the residual.
+        self.bound_sums = self.floor_sums.of_targets(self.row_sums.rows)
         of_forces = [i for i, force in enumerate(forces) if force]
-        cut = int(np.argmax(pieces.multiplier)) if pieces.multiplier.any() else size
-        targets = [np.where(rows[i] < cut, rows[i], -1) for i in of_forces]
+        pushed = [np.where(targets[i] < cut, targets[i], -1) for i in of_forces]
         #: What forces add to the equations of coordinates, if somebody asks for it.
         self.first_multiplier = cut
-        self.impulse_sums = Sums.of(targets, [positions[0][i] for i in of_forces], cut)
-        self.pushed = any(p.impulse is not None for p in pieces.pieces)
-        pushes = [self.pushed and force for force in forces]
-        self.row_sums = RowSums.of(rows, positions[0], pushes, cut, size)
+        self.impulse_sums = Sums.of(pushed, [positions[0][i] for i in of_forces], size)
         summed = np.unique(np.concatenate([*ends, np.zeros(0, dtype=np.int64)]))
         number = np.full(states, -1)
         number[summed] = np.arange(summed.size)
@@ -190,7 +160,7 @@ class Bench:
         # vectors of two runs may begin before the first number, and end behind the last
         self.pool = aligned_zeros(WIDTH + int(a.tops[0]) + extra + WIDTH)[WIDTH:]
         self.floors, self.ends = (aligned_zeros(int(a.tops[i]) + WIDTH) for i in (1, 2))
-        self.errors, self.impulses = np.zeros(a.pieces.size), np.zeros(a.first_multiplier)
+        self.errors, self.impulses = np.zeros(a.pieces.size), aligned_zeros(a.row_sums.rows.size)
         self.context[4] = self.impulses.ctypes.data
         self._held = [parameter_tables(kernel, k) for kernel in a.kernels]
         offsets = [kernel.table.offsets for kernel in a.kernels]
@@ -216,7 +186,9 @@ class Bench:
         self._run(RESIDUAL, POOL, x, z, c, self.pool)
         a.residual_sums.gather(self.pool, r)
         if a.pushed:
-            a.impulse_sums.gather(self.pool, self.impulses)
+            impulses = np.zeros(x.size)
+            a.impulse_sums.gather(self.pool, impulses)
+            self.impulses[:] = impulses[a.row_sums.rows]
         return r
 
     def newton(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

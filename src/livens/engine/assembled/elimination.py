@@ -405,7 +405,8 @@ class Elimination:
         for number in range(len(self.classes)):
             sources = np.array([place[front.sources] for front in self.fronts[number]], dtype=np.int32)
             unknowns = np.array([[*front.own, *front.boundary] for front in self.fronts[number]], dtype=np.int32)
-            self.tables.append(in_blocks(self.classes[number].table(sources, unknowns)))
+            rows = self._assembly.row_sums.places[unknowns[:, : self.classes[number].p]].astype(np.int32)
+            self.tables.append(in_blocks(self.classes[number].table(sources, rows, unknowns)))
             self.batches = in_stretches(self.batches, self.classes[number], self.tables[number])
         self.core = self._core(place)
         #: Code of the classes, in products, and how many blocks a class eliminates on average.

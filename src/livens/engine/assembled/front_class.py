@@ -96,9 +96,11 @@ class FrontClass:
         self._offsets = offsets
         self.signature: Signature | None = None  # of the fronts as sources
         self.number = -1  # among the classes
-        self.slots = 0  # of the index table
+        self.slots = self.read_slots = 0  # of the index table, and those of sources and equations
         self.two_runs: tuple[bool, ...] = ()  # whether sources that stand side by side do so in one run, or in two
-        self.places: list[tuple[int, int]] = []  # where the unknowns are: slot of the table, and what is added to it
+        #: Where own equations and unknowns are: a slot of the table, and what is added to it.
+        self.rights: list[tuple[int, int]] = []
+        self.places: list[tuple[int, int]] = []
 
     # -- the order of pivots ------------------------------------------------------------------------------------------
     def assembled(self, pool: np.ndarray, where: np.ndarray, strides: Sequence[int]) -> np.ndarray:
@@ -225,23 +227,16 @@ class FrontClass:
                 self._at_lower[i, k] = top + 2 * p + len(self._at_lower)
         self.factors = top + 2 * p + len(self._at_lower)
 
-    def table(self, sources: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
-        """The index table of fronts, one row for each: their sources, and their own unknowns and the boundary's.
-
-        Unknowns that are everywhere as far from each other share a column, such as those of one body.
+    def table(self, sources: np.ndarray, rows: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
+        """The index table of fronts, one row for each: their sources, where their own equations stand in the residual,
+        and their own unknowns and the boundary's.
         """
-        columns: list[np.ndarray] = []
-        self.places = []
-        for column in unknowns.T:
-            for slot, known in enumerate(columns):
-                if np.all(column - known == column[0] - known[0]):
-                    self.places.append((self.source_count + slot, int(column[0] - known[0])))
-                    break
-            else:
-                self.places.append((self.source_count + len(columns), 0))
-                columns.append(column)
-        self.slots = self.source_count + len(columns)
-        return np.concatenate([sources.reshape(len(unknowns), -1), np.stack(columns, axis=1)], axis=1)
+        sources = sources.reshape(len(unknowns), -1)
+        rights, self.rights = _shared_columns(rows, self.source_count)
+        self.read_slots = self.source_count + rights.shape[1]
+        columns, self.places = _shared_columns(unknowns, self.read_slots)
+        self.slots = self.read_slots + columns.shape[1]
+        return np.concatenate([sources, rights, columns], axis=1)
 
     # -- native code --------------------------------------------------------------------------------------------------
     def compile(self, name: str, in_runs: bool = False) -> Code:
@@ -249,7 +244,7 @@ class FrontClass:
 
         With `in_runs` they are for blocks of fronts whose sources stand side by side.
         """
-        laid_out = self.slots, self.places, self.two_runs if in_runs else None
+        laid_out = self.slots, self.rights, self.places, self.two_runs if in_runs else None
         content = f"{indexed_writer()} {self.shape.kinds} {self.comes} {self.right} {self.order} {self.f} {laid_out}"
         text = {
             "factor": lambda: self._factor_text("factor", False, in_runs),
@@ -261,13 +256,14 @@ class FrontClass:
         return find_or_compile(content, text, name, 1)
 
     def _source(self, e: IndexedEmitter, s: int, slot: int, in_runs: bool) -> str:
-        if in_runs:
-            return e.runs("%a0", s, slot * WIDTH, self.two_runs[s])
-        return e.gather("%a0", s, slot * WIDTH)
+        return self._read(e, "%a0", s, slot * WIDTH, in_runs)
+
+    def _read(self, e: IndexedEmitter, base: str, slot: int, offset: int, in_runs: bool) -> str:
+        return e.runs(base, slot, offset, self.two_runs[slot]) if in_runs else e.gather(base, slot, offset)
 
     def _right_sides(self, e: IndexedEmitter, in_runs: bool) -> dict[int, str]:
         """The residuals of the rows to be eliminated, with what earlier fronts add; of the boundary, that alone."""
-        y = {i: e.gather("%a1", *self.places[i]) for i in range(self.p)}
+        y = {i: self._read(e, "%a1", *self.rights[i], in_runs) for i in range(self.p)}
         for i, parts in self.right.items():
             for s, slot in parts:
                 value = self._source(e, s, slot, in_runs)
@@ -331,3 +327,20 @@ class FrontClass:
             x[column] = e.mul(value, e.get("%own", self._at_pivot + k))
         e.scatter((x[i], "%a0", *self.places[i]) for i in range(p))
         return e.loop(self.slots, self.outputs, self.factors)
+
+
+def _shared_columns(table: np.ndarray, first: int) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """Columns that are everywhere as far from each other share one, such as those of one body; for every column which
+    one, counted from `first` on, and how far it is from there.
+    """
+    columns: list[np.ndarray] = []
+    places = []
+    for column in table.T:
+        for slot, known in enumerate(columns):
+            if np.all(column - known == column[0] - known[0]):
+                places.append((first + slot, int(column[0] - known[0])))
+                break
+        else:
+            places.append((first + len(columns), 0))
+            columns.append(column)
+    return np.stack(columns, axis=1), places

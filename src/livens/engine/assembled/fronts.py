@@ -30,6 +30,7 @@ class FrontArrays(Record):
     tables: Integers
     core_size: int
     core: Integers  # unknowns of the core
+    core_rows: Integers  # where their equations stand in the residual
     entries: int
     rows: Integers
     columns: Integers
@@ -75,6 +76,7 @@ class Fronts:
             np.array(tables, dtype=np.int64).reshape(-1, OFFSETS),
             core.unknowns.size,
             core.unknowns.astype(np.int64),
+            bench.assembly.row_sums.places[core.unknowns if core.plan is None else core.plan.order],
             core.positions.size,
             core.rows.astype(np.int64),
             core.columns.astype(np.int64),
@@ -115,6 +117,7 @@ def no_fronts() -> FrontArrays:
         whole,
         np.zeros((0, OFFSETS), dtype=np.int64),
         0,
+        whole,
         whole,
         0,
         whole,
@@ -198,7 +201,7 @@ def solve_core(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles)
     if f.dense.count > 0:
         y, order = f.dense.y, f.dense.order
         for i in range(n):
-            y[i] = r[order[i]]
+            y[i] = r[f.core_rows[i]]
         substitute(f.dense)
         for i in range(n):
             dx[order[i]] = y[i]
@@ -211,7 +214,7 @@ def solve_core(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles)
                 A[f.rows[k] * n + f.columns[k]] += pool[f.positions[k]]
             dense_factors(A, n, f.pivots)
         for i in range(n):
-            y[i] = r[f.core[i]]
+            y[i] = r[f.core_rows[i]]
         for k in range(f.right_size):
             y[f.right[k]] += pool[f.right_positions[k]]
         dense_solution(A, n, f.pivots, y)
@@ -221,7 +224,7 @@ def solve_core(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles)
 
 @lowered
 def solve_fronts(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles) -> None:
-    """``dx = J^-1 r`` of the Jacobian in the pool.
+    """``dx = J^-1 r`` of the Jacobian in the pool, with r in the order of `RowSums`.
 
     `how` is FACTOR, KEEP (so that other right-hand sides can follow), or FORWARD (with the factors that were kept).
     """

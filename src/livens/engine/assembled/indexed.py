@@ -107,9 +107,8 @@ class IndexedEmitter(Emitter):
         if slot in self._side_by_side:
             place = self._lane(base, slot, 0, offset)
             name = self._masked("load", f"{self.type} @", f"ptr, i32, {self.bits}, {self.type}")
-            return self.value(
-                f"call {self.type} @{name}(ptr {place}, i32 8, {self.bits} {self._first_lanes(slot)}, {self.type} poison)"
-            )
+            lanes = self._first_lanes(slot)
+            return self.value(f"call {self.type} @{name}(ptr {place}, i32 8, {self.bits} {lanes}, {self.type} poison)")
         if not quick_gathers():
             whole = "poison"
             for lane in range(WIDTH):
@@ -170,7 +169,9 @@ class IndexedEmitter(Emitter):
                 name = self._masked("store", "void @", f"{self.type}, ptr, i32, {self.bits}")
                 for offset, value in values.items():
                     place, lanes = self._lane(base, slot, 0, offset), self._first_lanes(slot)
-                    self.lines.append(f"call void @{name}({self.type} {value}, ptr {place}, i32 8, {self.bits} {lanes})")
+                    self.lines.append(
+                        f"call void @{name}({self.type} {value}, ptr {place}, i32 8, {self.bits} {lanes})"
+                    )
                 continue
             for offset, size in _runs(sorted(values)):
                 rows = self._transposed([values[offset + i] for i in range(size)])
@@ -206,6 +207,13 @@ class IndexedEmitter(Emitter):
         """Numbers of two vectors; those of the second are counted from eight on."""
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.value(f"shufflevector {self.type} {a}, {self.type} {b}, <{len(lanes)} x i32> <{mask}>")
+
+    def note_largest(self, value: str, pointer: str) -> None:
+        """Where a vector keeps the largest numbers of all blocks, lane by lane; what is not a number is the largest."""
+        kind, name = f"<{WIDTH} x i64>", f"llvm.smax.v{WIDTH}i64"
+        bits = self.value(f"bitcast {self.type} {value} to {kind}")
+        known = self.value(f"load {kind}, ptr {pointer}, align 8")
+        self.lines.append(f"store {kind} {self.called(name, kind, bits, known)}, ptr {pointer}, align 8")
 
     def compensated(self, high: str, low: str, step: str) -> tuple[str, str]:
         """``high + (step + low)`` and its rounding error; nothing here may be rearranged."""

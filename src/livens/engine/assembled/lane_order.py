@@ -75,3 +75,18 @@ def in_whole_vectors(keys: list[int]) -> tuple[list[int], list[int]]:
         places += [len(found) + lanes[i] for i in range(first, stop)]
         found += [at.get(lane, first) for lane in range(WIDTH)]
     return found, places
+
+
+def runs(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of blocks of eight indices, on the last axis: whether each is one or two runs of numbers that follow each other,
+    whether it is one, and what a kernel is told of it: where both begin, less the lanes before, and which lanes are of
+    the second, as bits.
+    """
+    breaks = np.diff(indices, axis=-1) != 1
+    count = breaks.sum(axis=-1)
+    second = np.where(count > 0, breaks.argmax(axis=-1) + 1, 0)
+    begins = np.take_along_axis(indices, second[..., None], axis=-1)[..., 0] - second
+    mask = np.where(count > 0, (0xFF << second) & 0xFF, 0)
+    told = np.zeros_like(indices)
+    told[..., 0], told[..., 1], told[..., 2] = indices[..., 0], begins, mask
+    return count <= 1, count == 0, told

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from livens.engine.assembled.assembly import END, ENDS, FLOOR, FLOORS, errors_of, gather_sums, reciprocals, run_pieces
 from livens.engine.assembled.fronts import BACK, FORWARD, FrontArrays, eliminate, solve_core, substitute_back
-from livens.engine.assembled.indexed import OFFSETS
+from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS
 from livens.engine.assembled.multifrontal import factor_fronts, factor_share
 from livens.engine.assembled.prediction import RING, predict
 from livens.engine.assembled.team import (
@@ -31,7 +31,7 @@ from livens.engine.assembled.team import (
 )
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Indices, Integers, Record
-from livens.engine.lowering.words import address, bits, doubles_at, number, publish
+from livens.engine.lowering.words import address, bits, call, doubles_at, number, publish
 
 #: What is summed up of the outputs of the pieces.
 ROWS, BOUNDS, STATES = range(3)
@@ -50,12 +50,10 @@ class Parts(Record):
     errors: Doubles
     kind_count: int
     kinds: Integers
-    row_starts: Indices
-    group_count: int
-    groups: Integers
-    row_targets: Indices
-    row_positions: Indices
-    floor_positions: Indices
+    row_size: int  # of the residual: equations, and those that are repeated to fill up blocks of eight
+    sums: Integers  # kernels of its sums, and where each begins
+    bound_starts: Indices
+    bound_positions: Indices
     end_starts: Indices
     end_positions: Indices
     summed_count: int
@@ -97,11 +95,11 @@ def sum_up(p: Parts, which: int, out: Doubles, size: int) -> None:
 @lowered
 def sum_rows(p: Parts, r: Doubles, scale: Doubles) -> float:
     """The residual, and the largest of its entries in units of their bounds, as `livens.engine.newton.scaled`."""
-    order(p.team, SUMS, ROWS, address(r), p.size, address(scale), 0, 0)
+    order(p.team, SUMS, ROWS, address(r), 0, address(scale), 0, 0)
     everybody(p)
     worst = 0
-    for rank in range(p.team.size):
-        worst = max(worst, p.team.largest[LINE * rank])
+    for i in range(LINE * p.team.size):
+        worst = max(worst, p.team.largest[i])
     return number(worst)
 
 
@@ -109,7 +107,7 @@ def sum_rows(p: Parts, r: Doubles, scale: Doubles) -> float:
 def largest_scaled(p: Parts, r: Doubles, scale: Doubles) -> float:
     """As `livens.engine.newton.scaled`."""
     worst = 0
-    for i in range(p.size):
+    for i in range(p.row_size):
         worst = max(worst, bits(abs(r[i] * scale[i])))
     return number(worst)
 
@@ -134,8 +132,8 @@ def bounds(p: Parts, x: Doubles, z: Doubles, c: Doubles, dx: Doubles, scale: Dou
     errors_of(x, dx, p.kinds, p.kind_count, p.errors)
     p.context[3] = address(p.errors)
     run(p, FLOOR, FLOORS, x, z, c, p.floors)
-    sum_up(p, BOUNDS, scale, p.size)
-    reciprocals(scale, p.size)
+    sum_up(p, BOUNDS, scale, p.row_size)
+    reciprocals(scale, p.row_size)
 
 
 @lowered
@@ -231,7 +229,13 @@ def share(p: Parts, rank: int) -> None:
 @lowered
 def _share_of_sums(p: Parts, which: int, out: Doubles, scale: Doubles, first: int, stop: int, rank: int) -> None:
     if which == ROWS:
-        p.team.largest[LINE * rank] = _sum_groups(p, out, scale, rank)
+        largest = p.team.largest + LINE * rank
+        for i in range(LINE):
+            largest[i] = 0
+        for b in range(p.team.sums):
+            table, begin = p.team.sum_tables + (rank * p.team.sums + b) * OFFSETS, p.sums[2 * b + 1]
+            if table[FIRST] < table[LAST]:
+                call(p.sums[2 * b], p.pool, scale + begin, largest, table, out + begin)
     elif which == STATES:
         for i in range(first, stop):
             total = 0.0
@@ -239,27 +243,4 @@ def _share_of_sums(p: Parts, which: int, out: Doubles, scale: Doubles, first: in
                 total += p.ends[p.end_positions[j]]
             out[p.summed[i]] = total
     else:
-        gather_sums(p.row_starts, p.floor_positions, p.floors, out, first, stop)
-
-
-@lowered
-def _sum_groups(p: Parts, out: Doubles, scale: Doubles, rank: int) -> int:
-    """Rows of the residual, group by group, and impulses of forces on the way; the bits of the largest one, scaled."""
-    targets, positions, pool, worst = p.row_targets, p.row_positions, p.pool, 0
-    for g in range(p.group_count):
-        group = p.groups + 5 * g
-        count, terms, pushes = group[1] - group[0], group[2], group[3]
-        begin = share_begins(count, rank, p.team.size)
-        at = group[4] + begin * terms
-        for i in range(group[0] + begin, group[0] + share_begins(count, rank + 1, p.team.size)):
-            target, total = targets[i], 0.0
-            for j in range(at, at + pushes):
-                total += pool[positions[j]]
-            if pushes > 0:
-                p.impulses[target] = total
-            for j in range(at + pushes, at + terms):
-                total += pool[positions[j]]
-            at += terms
-            out[target] = total
-            worst = max(worst, bits(abs(total * scale[target])))
-    return worst
+        gather_sums(p.bound_starts, p.bound_positions, p.floors, out, first, stop)

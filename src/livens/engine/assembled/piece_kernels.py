@@ -30,7 +30,7 @@ from livens.expressions.graph.roundoff import VECTOR_LIBRARY, uses_library
 from livens.expressions.layout import Layout
 from livens.schemes.recipes.pieces import Piece, Pieces, symbols
 
-_HERE = ("indexed", "piece_kernels", "front_class")
+_HERE = ("indexed", "piece_kernels", "front_class", "row_sums")
 _OFTEN, _SELDOM = 2, 1
 
 
@@ -88,7 +88,7 @@ class IndexTable:
 
 
 #: The arrays that parts belong to.
-UNKNOWNS, STATE, REMEMBERED = range(3)
+UNKNOWNS, STATE, REMEMBERED, ROWS = range(4)
 
 
 class PieceKernels:
@@ -99,7 +99,8 @@ class PieceKernels:
     it is written in place. `turn` takes variations in the context's errors to corrections, in place.
     """
 
-    def __init__(self, piece: Piece, pieces: Pieces, direct: np.ndarray) -> None:
+    def __init__(self, piece: Piece, pieces: Pieces, direct: np.ndarray, row_places: np.ndarray) -> None:
+        """`direct` says to which entries of the state nobody else adds; `row_places` where equations stand in r."""
         self.piece = piece
         local = piece.local
         self.row_count, self.outputs = int(piece.rows.numel()), int(piece.rows.numel()) + len(piece.pattern)
@@ -109,7 +110,7 @@ class PieceKernels:
         library = VECTOR_LIBRARY if vector_library_width() > 1 and uses_library(newton) else 1
         e, noise = piece.noise(library) if self.row_count else (symbols("e", local.x.numel()), ca.SX(0, 1))
         floor = ca.Function("floor", [*local.all, e], [noise])
-        self.table = IndexTable([pieces.unknowns, pieces.layout, pieces.memory])
+        self.table = IndexTable([pieces.unknowns, pieces.layout, pieces.memory, Layout(rows=int(row_places.max()) + 1)])
         turn = None if piece.turn is None else ca.Function("turn", [*local.all, piece.turn[0]], [piece.turn[1]])
         functions = [f for f in (newton, end, floor, turn) if f is not None]
         used = [_used(functions, i) for i in range(7)]
@@ -117,6 +118,8 @@ class PieceKernels:
         if turn is not None:
             self._x |= {i: self.table.place(UNKNOWNS, piece.x[:, i]) for i in range(piece.x.shape[1])}
         self._z = {i: self.table.place(STATE, piece.z[:, i]) for i in used[1]}
+        pushed = sorted(_used([end], 6))
+        self._impulses = {i: self.table.place(ROWS, row_places[piece.x[:, i]]) for i in pushed}
         self._m = {i: self.table.place(REMEMBERED, piece.m[:, i]) for i in used[2]}
         #: Parameters that all instances share, and those each has of its own.
         self.shared = [i for i in used[5] if np.all(piece.k[:, i] == piece.k[0, i])]
@@ -150,7 +153,7 @@ class PieceKernels:
     def _make(self, name: str, function: ca.Function, stride: int | None = None, effort: int = _OFTEN) -> None:
         stride = self.outputs if stride is None else stride
         found = [self._x, self._z, self._m, self._targets, self._kept, self._sums, self.shared, self.own, self.summed]
-        found.append(self._side_by_side)
+        found += [self._side_by_side, self._impulses]
         content = f"{indexed_writer()} {stride} {self.table.slots} {found} {function.serialize()}"
         self.codes[name] = find_or_compile(content, lambda: self._text(name, function, stride), name, effort)
 
@@ -181,7 +184,10 @@ class PieceKernels:
             Columns(sizes[5], parameter),
         ]
         if function.n_in() == 7:
-            inputs.append(columns(self._x, sizes[6], e.pointer_at(context, IMPULSES if name == "end" else ERRORS)))
+            if name == "end":
+                inputs.append(columns(self._impulses, sizes[6], e.pointer_at(context, IMPULSES)))
+            else:
+                inputs.append(columns(self._x, sizes[6], e.pointer_at(context, ERRORS)))
         outputs = e.graph(function, inputs)
         if name == "end":
             self._write_end(e, outputs, context)

@@ -44,11 +44,13 @@ class Team(Record):
     tables: Integers  # of the pieces, for each thread
     batches: int
     fronts: Integers  # of the batches of fronts, for each thread
-    largest: Integers  # a result of each thread, a cache line for each
+    sums: int
+    sum_tables: Integers  # of the sums of the residual, for each thread
+    largest: Integers  # results of each thread, a cache line for each
 
 
-def team_of(size: int, tables: np.ndarray, fronts: np.ndarray) -> Team:
-    """A team of so many threads for these tables of pieces and of batches of fronts."""
+def team_of(size: int, tables: np.ndarray, fronts: np.ndarray, sums: np.ndarray) -> Team:
+    """A team of so many threads for these tables of pieces, of batches of fronts, and of sums."""
     return Team(
         size,
         np.zeros(_SIZE, dtype=np.int64),
@@ -58,6 +60,8 @@ def team_of(size: int, tables: np.ndarray, fronts: np.ndarray) -> Team:
         _shared_out(tables, size),
         len(fronts),
         _shared_out(fronts, size),
+        len(sums),
+        _shared_out(sums, size),
         np.zeros(LINE * size, dtype=np.int64),
     )
 
