@@ -38,6 +38,8 @@ class FrontArrays(Record):
     right_size: int
     right: Integers
     right_positions: Integers
+    lower: int  # diagonals of the core, below and above the main one
+    upper: int
     matrix: Doubles  # room for the core
     pivots: Integers
     y: Doubles
@@ -84,6 +86,8 @@ class Fronts:
             core.right_positions.size,
             core.right.astype(np.int64),
             core.right_positions.astype(np.int64),
+            int(np.max(core.rows - core.columns, initial=0)),
+            int(np.max(core.columns - core.rows, initial=0)),
             np.zeros((n, n)),
             np.zeros(n, dtype=np.int64),
             np.zeros(n),
@@ -126,6 +130,8 @@ def no_fronts() -> FrontArrays:
         0,
         whole,
         whole,
+        0,
+        0,
         numbers,
         whole,
         numbers,
@@ -137,41 +143,42 @@ def no_fronts() -> FrontArrays:
 
 
 @lowered
-def dense_factors(A: Doubles, n: int, pivots: Integers) -> None:
-    """LU factors in place, with row pivoting; a singular matrix gives infinities."""
+def band_factors(A: Doubles, n: int, lower: int, upper: int, pivots: Integers) -> None:
+    """LU factors in place, with row pivoting, of a matrix with so many diagonals below and above; rows that are
+    exchanged bring as many more above as there are below. A singular matrix gives infinities.
+    """
     for k in range(n):
-        best = k
-        for i in range(k + 1, n):
+        best, below, behind = k, min(k + lower + 1, n), min(k + lower + upper + 1, n)
+        for i in range(k + 1, below):
             if abs(A[i * n + k]) > abs(A[best * n + k]):
                 best = i
         pivots[k] = best
         above = A + k * n
         if best != k:
             other = A + best * n
-            for j in range(n):
+            for j in range(k, behind):
                 above[j], other[j] = other[j], above[j]
         inverse = 1.0 / above[k]
-        for i in range(k + 1, n):
+        for i in range(k + 1, below):
             row = A + i * n
             if row[k] != 0.0:
                 factor = row[k] * inverse
                 row[k] = factor
-                for j in range(k + 1, n):
+                for j in range(k + 1, behind):
                     row[j] -= factor * above[j]
 
 
 @lowered
-def dense_solution(A: Doubles, n: int, pivots: Integers, y: Doubles) -> None:
-    """Solve in place with the factors of `dense_factors`."""
+def band_solution(A: Doubles, n: int, lower: int, upper: int, pivots: Integers, y: Doubles) -> None:
+    """Solve in place with the factors of `band_factors`."""
     for k in range(n):
         best = pivots[k]
         y[k], y[best] = y[best], y[k]
-    for k in range(n):
-        for i in range(k + 1, n):
+        for i in range(k + 1, min(k + lower + 1, n)):
             y[i] -= A[i * n + k] * y[k]
     for k in range(n - 1, -1, -1):
         value, row = y[k], A + k * n
-        for j in range(k + 1, n):
+        for j in range(k + 1, min(k + lower + upper + 1, n)):
             value -= row[j] * y[j]
         y[k] = value / row[k]
 
@@ -212,12 +219,12 @@ def solve_core(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles)
                 A[i] = 0.0
             for k in range(f.entries):
                 A[f.rows[k] * n + f.columns[k]] += pool[f.positions[k]]
-            dense_factors(A, n, f.pivots)
+            band_factors(A, n, f.lower, f.upper, f.pivots)
         for i in range(n):
             y[i] = r[f.core_rows[i]]
         for k in range(f.right_size):
             y[f.right[k]] += pool[f.right_positions[k]]
-        dense_solution(A, n, f.pivots, y)
+        band_solution(A, n, f.lower, f.upper, f.pivots, y)
         for i in range(n):
             dx[f.core[i]] = y[i]
 

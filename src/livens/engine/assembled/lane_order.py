@@ -66,7 +66,7 @@ def in_whole_vectors(keys: list[int]) -> tuple[list[int], list[int]]:
     begins = [i for i in range(count) if not i or keys[i] // WIDTH != keys[i - 1] // WIDTH]
     single = all(lanes[i] > lanes[i - 1] for i in range(1, count) if keys[i] // WIDTH == keys[i - 1] // WIDTH)
     fewest = -(-count // WIDTH)
-    if not single or len(begins) > _MORE_VECTORS * fewest + 1:
+    if not single or len(begins) > _MORE_VECTORS * fewest:
         return [min(i, count - 1) for i in range(fewest * WIDTH)], list(range(count))
     found: list[int] = []
     places: list[int] = []
