@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class ExplicitStepper:
-    """The fused tier of schemes without unknowns."""
+    """The fused tier of schemes without unknowns; `lanes`: with equal pieces as vectors, where that pays."""
 
-    def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
+    def __init__(self, compiled: CompiledStep, k: np.ndarray, lanes: bool = True) -> None:
         assert compiled.flat.size == 0
         self.cost = Cost()
         self._compiled, self._k, self._h = compiled, k, np.nan
-        self._lanes: LaneMap | None = compiled.once("lanes", lambda: lane_map(compiled.flat))
+        self._lanes: LaneMap | None = compiled.once("lanes", lambda: lane_map(compiled.flat)) if lanes else None
         if self._lanes is None:
             self._kernels, known = compiled.kernels(None), k
         else:
             others = dict.fromkeys(kernel_names(), 0)
             self._kernels = Kernels(**{**others, "end": self._lanes.code.address})
             known = np.concatenate([k, np.zeros(self._lanes.constants.nnz_out(0))])
-        self._buffers = Buffers(known, compiled.flat.kind_sizes, spare=compiled.spare)
+        self._buffers = Buffers(known, compiled.flat.kind_sizes, spare=compiled.spare if lanes else None)
 
     def release(self) -> None:
         self._buffers.release()
