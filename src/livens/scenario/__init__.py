@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 from livens.errors import answer_with_words
 
 if TYPE_CHECKING:
-    from livens.scenario.scenario import NAME, Scenario, described, load, parse
+    from livens.scenario.saved import NAME
+    from livens.scenario.scenario import Scenario, described, load, parse
 
 __all__ = ["NAME", "Scenario", "described", "load", "parse"]
 
