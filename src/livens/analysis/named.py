@@ -144,7 +144,7 @@ def _means(result: Result, lam: np.ndarray) -> np.ndarray:
     return found
 
 
-def _known_system(result: Result) -> System | None:
+def known_system(result: Result) -> System | None:
     """The system of a run, if it is one and the file holds it."""
     try:
         system = result.system
@@ -155,7 +155,7 @@ def _known_system(result: Result) -> System | None:
 
 def _consistent(result: Result) -> np.ndarray | None:
     """Multipliers that belong to the accelerations of the last row."""
-    system = _known_system(result)
+    system = known_system(result)
     if system is None or not system.m or system.large:  # a matrix of all bodies would be too large
         return None
     matrix, right = dynamics(system).acceleration_system
@@ -171,7 +171,7 @@ def _consistent(result: Result) -> np.ndarray | None:
 
 def _spread(result: Result, lam: np.ndarray) -> np.ndarray:
     """The same forces on all bodies by multipliers of least norm, if some constraints follow from others."""
-    system = _known_system(result)
+    system = known_system(result)
     if not result.facts.dropped or system is None or not system.frames:
         return lam
     motion, d = Motion(system), dynamics(system)

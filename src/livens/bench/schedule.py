@@ -20,6 +20,7 @@ from livens.bench.four_bar import FourBar
 from livens.bench.gradients import Gradients
 from livens.bench.iftomm import IFToMM
 from livens.bench.kepler import Kepler
+from livens.bench.lanes import LanesInSteps
 from livens.bench.large import Large
 from livens.bench.mechanisms import DrawnToFirstStep, Steps
 from livens.bench.memory import LongRun
@@ -43,7 +44,7 @@ def run(rounds: int, say: Say) -> Report:
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
     cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Beams(), Series()]
     cases += [StiffEquations(), EqualError(), Steps(), DrawnToFirstStep(), SliderCrank(), IFToMM(), BallBearing()]
-    cases += [Balls(), Films()]
+    cases += [Balls(), LanesInSteps(), Films()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

@@ -282,12 +282,19 @@ def test_other_codes_solve_the_same_slider_crank(code):
 @pytest.mark.slow
 @pytest.mark.parametrize("code", ["exudyn", "mujoco"])
 @pytest.mark.parametrize(
-    ("problem", "look", "t_end"), [("drawn-four-bar", "upper0.position", 2.0), ("bricard", "rod2.end", 2.0)]
+    ("problem", "look", "theirs", "h", "t_end"),
+    [
+        ("simple-pendulum", "", "bob.position", 1e-2, 2.0),
+        ("drawn-four-bar", "upper0.position", "", 1e-2, 2.0),
+        ("andrews-squeezer", "", "K1.angle", 1e-4, 0.01),
+        ("bricard", "rod2.end", "", 1e-2, 2.0),
+        ("flyball-governor", "slider.position", "", 1e-3, 1.0),
+    ],
 )
-def test_other_codes_solve_the_same_linkages(code, problem, look, t_end):
+def test_other_codes_solve_the_same_linkages(code, problem, look, theirs, h, t_end):
     """From the same drawings, they end where livens ends."""
     pytest.importorskip(code)
-    task = Task("one", problem, look, 1e-3, 1e-2, 2.0)
+    task = Task("one", problem, look, 1e-3, h, t_end, theirs=theirs)
     one = Measured(task)
     one.choose()
     (peer,) = (peer for peer in one.peers if peer.name == code)
