@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import linalg
 from scipy.linalg import lapack
 
 from livens.errors import InputError
@@ -145,8 +146,13 @@ class Numbers:
         return self(self.d.velocity_constraint, q, v)
 
     def least(self, G: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """The smallest x with ``G x = r``, as far as there is one."""
-        return np.asarray(np.linalg.pinv(G, rcond=1e-10) @ r)
+        """The smallest x with ``G x = r``, as far as there is one.
+
+        By a complete orthogonal factorisation: singular values, which would do as well, take ten times as long.
+        """
+        if not G.shape[0] or not np.isfinite(G).all():
+            return np.asarray(np.linalg.pinv(G, rcond=1e-10) @ r)
+        return np.asarray(linalg.lstsq(G, r, cond=1e-10, lapack_driver="gelsy", check_finite=False)[0])
 
     def matrix(self, expression: Any, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
         return self.d.evaluator(expression)(q, 0.0 if v is None else v, self._t, self._k)[0]
@@ -322,5 +328,9 @@ def _multipliers(system: System, here: Here, dropped: Sequence[int]) -> np.ndarr
         raise InputError("accelerations cannot be evaluated at q0, v0: the result is not finite")
     keep = [i for i in range(A.shape[0]) if i - system.n not in dropped]
     solution = np.zeros(A.shape[0])
-    solution[keep] = np.linalg.lstsq(A[np.ix_(keep, keep)], b[keep], rcond=None)[0]
+    left, right = A[np.ix_(keep, keep)], b[keep]
+    factors, _, found, info = lapack.dgesv(left, right)
+    if info or not lapack.dgecon(factors, np.abs(left).sum(axis=0).max(initial=0.0))[0] > _REGULAR:
+        found = np.linalg.lstsq(left, right, rcond=None)[0]
+    solution[keep] = found.ravel()
     return solution[system.n :]
