@@ -66,6 +66,8 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         add(hold.name, _of_hold(system, hold, numbers[id(hold.element)], place))
     for contact in drawing._contacts.values():
         add(contact.name, sensors.quantities(contact, system, numbers))
+    for crowd in drawing._crowds.values():
+        found.update(sensors.of_crowd(crowd, system, numbers[id(crowd.element)]))
     for name, function in drawing._observed.items():
         found[name] = Quantity(name, "", _own(function))
     for name, (marker, frame) in drawing._watched.items():
