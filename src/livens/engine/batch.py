@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from livens.engine import lanes
+from livens.engine.aligned import aligned
 from livens.engine.compiled import CompiledStep
 from livens.engine.correction import first_kernel, further_kernel
 from livens.engine.factors import Order
@@ -240,18 +241,18 @@ class _Worker:
             states=nz,
             unknowns=n,
             chunk=chunk,
-            c=_aligned(2 + job.given.parameters, width),
-            Z=_aligned(chunk + 1, nz, width),
-            X=_aligned(chunk + PAST, n, width),
-            work=_aligned(work_rows, width),
+            c=aligned(2 + job.given.parameters, width),
+            Z=aligned(chunk + 1, nz, width),
+            X=aligned(chunk + PAST, n, width),
+            work=aligned(work_rows, width),
             work_rows=work_rows,
             counts=np.zeros(width, dtype=np.int64),
             dead=np.zeros(width, dtype=np.int64),
             died=np.full(width, -1, dtype=np.int64),
             until=np.zeros(width, dtype=np.int64),
             members=np.full(width, -1, dtype=np.int64),
-            seen=_aligned(seen_rows, width),
-            unseen=unseen(batch.watched, width, _aligned(seen_rows, width)),
+            seen=aligned(seen_rows, width),
+            unseen=unseen(batch.watched, width, aligned(seen_rows, width)),
             seen_rows=seen_rows,
             told=np.zeros(TOLD, dtype=np.int64),
         )
@@ -355,13 +356,6 @@ class _Worker:
                 w.Z[count, :, lane] = w.Z[count, :, good[0]]
                 w.X[count:, :, lane] = w.X[count:, :, good[0]]
                 w.c[:, lane], w.work[:, lane] = w.c[:, good[0]], w.work[:, good[0]]
-
-
-def _aligned(*shape: int) -> np.ndarray:
-    """Zeros at an address that 64 divides."""
-    size = int(np.prod(shape))
-    raw = np.zeros(size + 8)
-    return raw[(-raw.ctypes.data // 8) % 8 :][:size].reshape(shape)
 
 
 def ordered_members(z: np.ndarray, k: np.ndarray) -> np.ndarray:

@@ -33,6 +33,7 @@ from livens.engine.planets.stepper import PlanetStepper
 from livens.engine.predictor import predictor_kernel
 from livens.engine.reference import ReferenceStepper
 from livens.engine.series.stepper import Between, OwnSteps, SeriesStepper
+from livens.engine.stage_lanes import SweptStepper
 from livens.engine.step_size import Control
 from livens.engine.steps import Stepper
 from livens.expressions.evaluate import Evaluator
@@ -45,6 +46,7 @@ from livens.schemes.base import Scheme
 from livens.schemes.recipes.crowds import CrowdEquations
 from livens.schemes.recipes.loose_parts import LooseParts
 from livens.schemes.recipes.pieces import Pieces
+from livens.schemes.recipes.swept_stages import SweptStages
 from livens.schemes.series import SeriesEquations
 from livens.schemes.step import Estimated, FlatEquations
 from livens.schemes.wisdom_holman import PlanetEquations
@@ -107,9 +109,16 @@ class CompiledStep:
         """Steps are taken by code of their own, without unknowns: their equations as one graph are seldom needed."""
         return isinstance(self.equations, SeriesEquations | PlanetEquations | CrowdEquations | LooseParts)
 
+    @property
+    def swept(self) -> bool:
+        """Stages are found by sweeps: nothing is eliminated, and there are no pivots."""
+        return isinstance(self.equations, SweptStages)
+
     @functools.cached_property
     def size(self) -> int:
         """How many unknowns a step has."""
+        if isinstance(self.equations, SweptStages):
+            return self.equations.size
         return 0 if self.own_code else self.flat.size
 
     @property
@@ -164,7 +173,8 @@ class CompiledStep:
     @property
     def fingerprint(self) -> str:
         """What a result file says about the equations of its run; of large models, without one graph of them all."""
-        return self.equations.fingerprint if self.model.large or self.own_code else self.flat.fingerprint
+        by_parts = self.model.large or self.own_code or self.swept
+        return self.equations.fingerprint if by_parts else self.flat.fingerprint
 
     def solves(self, fingerprint: str) -> bool:
         """Whether the equations are those that a file tells of; earlier versions told of all of them by one graph."""
@@ -241,6 +251,8 @@ class CompiledStep:
                 return pieces.guess(z, own, lambda x: bench.residual(x, z, memory, own))
 
             return np.concatenate([guess(weight) for weight in pieces.weights])
+        if self.swept and tier == "fused":  # which begins with the slopes where it is
+            return np.zeros(self.size)
         return self._guess(z, c)[0].ravel() if self.size else np.zeros(0)
 
     @functools.cached_property
@@ -304,6 +316,8 @@ class CompiledStep:
             return SeriesStepper(self, k, own)
         if self.own_code:
             return PlanetStepper(self, k)
+        if self.swept:
+            return SweptStepper(self, k)
         if not self.flat.size:
             return ExplicitStepper(self, k)
         assert order is not None

@@ -118,6 +118,10 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnForces, DrawnContacts):
 
         Held targets are met, or it is an error; others as well as they can.
         """
+        if isinstance(what, Joint):
+            self._is_joint("a start", what)
+        else:
+            self._known("a start", what)
         known = {"angle", "rate", "position", "speed"} if isinstance(what, Joint) else {"position", "velocity", "omega"}
         for name, value in targets.items():
             if name not in known:
@@ -125,9 +129,13 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnForces, DrawnContacts):
             if isinstance(what, Joint):
                 self._needs(f"start of {what.name}", what, "angle" if name in ("angle", "rate") else "slide")
             values = array(f"{what.name}: {name}", value)
-            if name == "angle" and abs(float(values)) > _MOST_RADIANS:
+            size = 1 if isinstance(what, Joint) or (name == "omega" and self.dimension == 2) else self.dimension
+            if values.size != size or values.ndim > 1:
+                words = "one number" if size == 1 else f"{size} numbers"
+                raise InputError(f"{what.name}: {name} must be {words}, got {value!r}")
+            if name == "angle" and abs(float(values.item())) > _MOST_RADIANS:
                 raise InputError(
-                    f"{what.name}: an angle of {float(values):g} rad? In degrees it is written {value}*lv.deg"
+                    f"{what.name}: an angle of {float(values.item()):g} rad? In degrees it is written {value}*lv.deg"
                 )
             self._targets.append(Target(what, name, np.atleast_1d(values), hold))
         self.__dict__.pop("_made", None)
