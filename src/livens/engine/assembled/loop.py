@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ from livens.engine.floor import SMALL, at_the_floor
 from livens.engine.loop import REFRESH
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
-from livens.engine.lowering.words import address
+from livens.engine.lowering.words import address, bits, number
 from livens.engine.newton import CURVATURE_LIMIT, DONE, FAILED
 
 #: Newton's method gives up after this many corrections.
@@ -103,6 +104,11 @@ class Room(Record):
             np.zeros(2 * rows),
             np.zeros(_TOLD, dtype=np.int64),
         )
+
+    def from_step(self, begun: int) -> Room:
+        """The room from a step on."""
+        first = begun * self.parts
+        return dataclasses.replace(self, Z=self.Z[first:], X=self.X[first:], M=self.M[first:])
 
 
 @lowered
@@ -197,6 +203,15 @@ def finish_step(p: Parts, r: int, corrections: int, w: Room) -> None:
     new[SLOW] = old[SLOW] + 1.0 if corrections > 1 and known >= RING else 0.0
     s = r // w.parts
     w.iterations[s] = corrections if r == s * w.parts else w.iterations[s] + corrections
+
+
+@lowered
+def all_finite(Z: Doubles, first: int, stop: int) -> bool:
+    """Whether these numbers are finite."""
+    worst = 0
+    for i in range(first, stop):
+        worst = max(worst, bits(abs(Z[i])))
+    return number(worst) < np.inf
 
 
 @lowered
