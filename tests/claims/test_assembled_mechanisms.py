@@ -1,5 +1,6 @@
-"""What mechanisms are made of, in the assembled tier: beams, contacts and singular positions; rotors, rolling, gears and
-controllers are in `test_rotors` and `test_assembled_schemes`.
+"""Beams, contacts and singular positions in the assembled tier.
+
+Rotors, rolling, gears and controllers are in `test_rotors` and `test_assembled_schemes`.
 """
 
 import numpy as np
@@ -45,7 +46,7 @@ def test_contacts():
 
 @pytest.mark.parametrize("frames", [0, 1])
 def test_a_row_of_loops_goes_through_its_singular_position(frames):
-    """Where all bars lie in one line constraints depend on each other, and loops could fold: they stay parallelograms."""
+    """Where all bars lie in one line loops could fold, as constraints depend on each other; they do not."""
     problem = lv.problems.load("n-four-bar", N=3, frames=frames)
     run = lv.simulate(problem, t_end=1.0, tier="assembled")
     angle = np.unwrap(np.arctan2(run.q[:, 3], run.q[:, 2]))  # of the first crank

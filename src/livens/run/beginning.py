@@ -23,7 +23,7 @@ from livens.schemes.step import FlatEquations
 _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
 #: Of large systems, what fits into the cache of all cores; of the largest nothing does, and more steps at a time cost
 #: less between them.
-_ASSEMBLED_NUMBERS, _ASSEMBLED_STEPS = 1_200_000, 4
+_ASSEMBLED_NUMBERS, _ASSEMBLED_STEPS = 1_200_000, 8
 #: The reference tier is slow: look at the clock and at Ctrl-C more often.
 _REFERENCE_STEPS = 32
 #: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.

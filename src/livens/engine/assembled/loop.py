@@ -20,8 +20,10 @@ from livens.engine.assembled.parts import (
     solve,
     subtract,
     sum_rows,
+    sweep_back,
+    sweep_forward,
 )
-from livens.engine.assembled.prediction import RING, best_candidate
+from livens.engine.assembled.prediction import CANDIDATES, RING, best_candidate
 from livens.engine.floor import SMALL, at_the_floor
 from livens.engine.loop import REFRESH
 from livens.engine.lowering.function import lowered
@@ -100,7 +102,7 @@ class Room(Record):
             rows,
             np.zeros((parts, rows)),
             aligned_zeros(rows),
-            np.zeros(unknowns),
+            np.zeros(parts * unknowns + len(CANDIDATES)),
             np.zeros(2 * rows),
             np.zeros(_TOLD, dtype=np.int64),
         )
@@ -114,6 +116,8 @@ class Room(Record):
 @lowered
 def _residual(p: Parts, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: Doubles) -> float:
     """The residual at x; the largest of its entries in units of their bounds."""
+    if p.sweep.parts > 1:
+        return sweep_forward(p, RESIDUAL, -1, x, z, c, r, scale)
     run(p, RESIDUAL, POOL, x, z, c, p.pool)
     return sum_rows(p, r, scale)
 
@@ -147,11 +151,16 @@ def solve_step(p: Parts, x: Doubles, z: Doubles, w: Room, part: int, keep: bool)
     for iteration in range(1, MOST_CORRECTIONS + 1):
         w.told[TAKEN] = iteration
         if full:
-            run(p, NEWTON, POOL, x, z, w.c, p.pool)
-            found = sum_rows(p, w.r, scale)
+            how = KEEP if keep else FACTOR
+            if p.sweep.parts > 1:
+                found = sweep_forward(p, NEWTON, how, x, z, w.c, w.r, scale)
+                sweep_back(p, how, w.r, dx)
+            else:
+                run(p, NEWTON, POOL, x, z, w.c, p.pool)
+                found = sum_rows(p, w.r, scale)
+                solve(p, how, w.r, dx)
             if iteration == 1:
                 first = found
-            solve(p, KEEP if keep else FACTOR, w.r, dx)
         else:
             solve(p, FORWARD, w.r, dx)
         if p.turning:

@@ -13,10 +13,8 @@ from collections.abc import Callable
 from livens.engine.assembled.loop import Room
 from livens.engine.steps import Carry
 
-#: There is room for this many chunks.
-_CHUNKS = 2
-#: Room of at most this many bytes is kept for later runs.
-_KEPT = 40_000_000
+#: There is room for two chunks if these take no more than this many bytes; room of as many is kept for later runs.
+_KEPT = 64_000_000
 #: References to an array that nobody else has: from its room, twice from the loop over arrays, from who counts them.
 _ALONE = 4
 
@@ -51,7 +49,7 @@ class Rooms:
     def release(self) -> None:
         """Leave what is not too large to later runs: memory that is new costs more than to fill it."""
         self._now = self._end = None
-        self._spare += [room for room in self._rooms if room.Z.nbytes + room.X.nbytes + room.M.nbytes <= _KEPT]
+        self._spare += [room for room in self._rooms if _size(room) <= _KEPT]
         self._rooms = []
 
     def _free(self, steps: int) -> Room:
@@ -60,5 +58,13 @@ class Rooms:
         for room in self._rooms:
             if all(sys.getrefcount(array) == _ALONE for array in (room.Z, room.X, room.M)):
                 return room
-        self._rooms.append(self._make(_CHUNKS * steps))
-        return self._rooms[-1]
+        made = self._make(steps)
+        if 2 * _size(made) <= _KEPT:
+            made = self._make(2 * steps)
+        self._rooms.append(made)
+        return made
+
+
+def _size(room: Room) -> int:
+    """In bytes."""
+    return int(room.Z.nbytes + room.X.nbytes + room.M.nbytes)

@@ -10,11 +10,13 @@ import numpy as np
 from livens.engine.assembled import code, loop
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.fronts import Fronts, no_fronts
+from livens.engine.assembled.indexed import LAST
 from livens.engine.assembled.loop import BOOK, CHORDS, PARTS_DONE, TAKEN, Room
 from livens.engine.assembled.parts import Parts, bounds, serve
 from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
 from livens.engine.assembled.rooms import Rooms
 from livens.engine.assembled.solver import AssembledSolver
+from livens.engine.assembled.sweep import SweepTables, in_parts
 from livens.engine.assembled.team import at_work, team_of
 from livens.engine.loop import Policy
 from livens.engine.newton import DONE
@@ -71,10 +73,26 @@ class AssembledStepper:
             assembly.first_multiplier,
             assembly.turning,
             team_of(threads if self._fronts is not None else 1, bench.tables, fronts.tables, self._sum_tables),
+            self._sweep(threads),
             fronts,
         )
         self._rooms = Rooms(self._new_room, compiled.once("rooms", list))
         code.prepare()
+
+    def _sweep(self, threads: int) -> SweepTables:
+        """The tables of a sweep in parts; threads share the whole, and a small system is one part."""
+        e, bench, none = self._compiled.elimination, self._bench, np.zeros(0, dtype=np.int64)
+        if e is None or self._fronts is None or threads > 1 or e.sweep.parts == 1:
+            return SweepTables(1, none, none, none)
+        parts = e.sweep.parts
+        of_pieces = [e.sweep.in_order(int(blocks)) for blocks in bench.tables[:, LAST]]
+        of_fronts = [e.of_fronts[batch.of.number][batch.first : batch.stop] for batch in e.batches]
+        return SweepTables(
+            parts,
+            in_parts(bench.tables, of_pieces, parts),
+            in_parts(self._sum_tables, e.of_sums, parts),
+            in_parts(self._fronts.arrays.tables, of_fronts, parts),
+        )
 
     # -- the protocol of a tier ---------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:
