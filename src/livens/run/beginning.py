@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,9 @@ def first_carry(
     plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
 ) -> Carry:
     """All that the first step needs; `memory` if what the scheme adds to the state is known."""
-    z, x, _ = first_unknowns(plan, compiled, initial, memory)
-    return Carry.start(initial.t, z, x)
+    z, x, c = first_unknowns(plan, compiled, initial, memory)
+    carry = Carry.start(initial.t, z, x)
+    return replace(carry, memory=compiled.first_memory(z, c)) if plan.tier == "assembled" else carry
 
 
 def first_unknowns(

@@ -428,8 +428,8 @@ class Elimination:
         sums = assembly.row_sums
         of_sums = [sweep.behind(batch.positions) for batch in sums.batches]
         of_rows = np.zeros(sums.rows.size // WIDTH, dtype=np.int64)
-        for batch, parts in zip(sums.batches, of_sums, strict=True):
-            of_rows[batch.first // WIDTH : batch.first // WIDTH + parts.size] = parts
+        for rows, parts in zip(sums.batches, of_sums, strict=True):
+            of_rows[rows.first // WIDTH : rows.first // WIDTH + parts.size] = parts
         of_fronts = [np.zeros(len(table), dtype=np.int64) for table in self.tables]
         for batch in self.batches:
             made, blocks = batch.of, slice(batch.first, batch.stop)

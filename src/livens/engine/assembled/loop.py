@@ -30,6 +30,7 @@ from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
 from livens.engine.lowering.words import address, bits, number
 from livens.engine.newton import CURVATURE_LIMIT, DONE, FAILED
+from livens.schemes.recipes.pieces import Pieces
 
 #: Newton's method gives up after this many corrections.
 MOST_CORRECTIONS = 25
@@ -111,6 +112,13 @@ class Room(Record):
         """The room from a step on."""
         first = begun * self.parts
         return dataclasses.replace(self, Z=self.Z[first:], X=self.X[first:], M=self.M[first:])
+
+
+def first_memory(pieces: Pieces, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The memory before the first step, of all parts of a step, with nothing in the book."""
+    memory = np.zeros((len(pieces.weights), pieces.memory.size + BOOK))
+    memory[0, : pieces.memory.size] = pieces.remember(z, np.concatenate([[0.0], c[1:]]))
+    return memory.ravel()
 
 
 @lowered

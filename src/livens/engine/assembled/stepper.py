@@ -150,18 +150,15 @@ class AssembledStepper:
     # -- arrays -------------------------------------------------------------------------------------------------------
     def _filled(self, carry: Carry, steps: int) -> Room:
         """Room for `steps` steps, with their past filled in."""
-        book, count = self._pieces.memory.size, self._count
         w, there = self._rooms.for_steps(carry, steps)
         if there:
             return w
         w.Z[0], w.dx.ravel()[:], w.c[2:] = carry.z, carry.dx, self._k
         np.take(carry.scale.reshape(w.dx.shape), self._rows, axis=1, out=w.scale)
         self._by_step(w.X)[:RING] = carry.x if len(carry.x) == RING else carry.x[-1]
-        if carry.memory.size == count * (book + BOOK):
-            self._by_step(w.M)[0] = carry.memory
-        else:  # before the first step
-            w.M[:count] = 0.0
-            w.M[0, :book] = self._pieces.remember(carry.z, np.concatenate([[0.0, carry.t], self._k]))
+        known = carry.memory.size == self._count * (self._pieces.memory.size + BOOK)
+        constants = np.concatenate([[0.0, carry.t], self._k])
+        self._by_step(w.M)[0] = carry.memory if known else loop.first_memory(self._pieces, carry.z, constants)
         return w
 
     def _new_room(self, steps: int) -> Room:
