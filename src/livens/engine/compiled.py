@@ -255,6 +255,12 @@ class CompiledStep:
             return np.zeros(self.size)
         return self._guess(z, c)[0].ravel() if self.size else np.zeros(0)
 
+    def first_memory(self, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """What the assembled tier carries on, before the first step."""
+        from livens.engine.assembled.loop import first_memory
+
+        return first_memory(self.assembly.pieces, z, c)
+
     @functools.cached_property
     def _guess(self) -> Evaluator:
         return Evaluator([self.flat.z, self.flat.c], [self.flat.guess])
