@@ -193,16 +193,18 @@ def test_pendulum_of_index_one():
 
 
 @pytest.mark.parametrize(
-    ("formulation", "tolerance", "most"),
-    [("index-2", 1e-8, 767), ("ggl", 1e-8, 720), ("index-3", 1e-6, 290), ("index-3", 1e-8, 900)],
+    ("formulation", "tolerance", "most", "forces"),
+    [("index-2", 1e-8, 767, 1e-4), ("ggl", 1e-8, 720, 1e-4), ("index-3", 1e-6, 290, 0.2), ("index-3", 1e-8, 900, 0.02)],
 )
-def test_double_pendulum(formulation, tolerance, most):
+def test_double_pendulum(formulation, tolerance, most, forces):
+    """`forces` is the largest error of multipliers, which are up to 110, in all steps."""
     problem = lv.problems.load("double-pendulum")
-    run = run_of(double_pendulum().formulate(formulation), tolerance, 3.0, q0=problem.q0, v0=problem.v0)
-    exact = lv.simulate(problem, scheme="lobatto-iiia-iiib-5", h=0.005, t_end=3.0)
+    start = dict(q0=problem.q0, v0=problem.v0)
+    run = run_of(double_pendulum().formulate(formulation), tolerance, 3.0, **start)
+    exact = lv.simulate(double_pendulum().formulate("ggl"), scheme="radau-iia-3", h=0.001, t_end=3.0, **start)
     assert run.statistics.steps <= most and run.statistics.unsolved == 0
-    assert np.abs(run.x[-1, :4] - exact.q[-1]).max() < 300 * tolerance
-    assert np.abs(run.y[-1, :2] - exact.multipliers[-1]).max() < 1e5 * tolerance
+    assert np.abs(run.x[-1, :4] - exact.x[-1, :4]).max() < 300 * tolerance
+    assert np.abs(run.y[:, :2] - exact.at(run.t).y[:, :2]).max() < forces
 
 
 # -- control ----------------------------------------------------------------------------------------------------------
