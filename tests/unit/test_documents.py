@@ -31,6 +31,8 @@ def test_what_documents_name_is_there(document):
         assert (document.parent / target).exists(), target
     for name in re.findall(r"`(livens(?:\.\w+)+)`", text):
         found(name)
+    for name in re.findall(r"\blv((?:\.[A-Za-z]\w*)+)", text):
+        found(f"livens{name}")
 
 
 def found(name):

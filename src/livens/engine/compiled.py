@@ -14,6 +14,7 @@ from livens.engine.correction import first_kernel
 from livens.engine.crowd import CrowdStepper
 from livens.engine.explicit import ExplicitStepper
 from livens.engine.factors import Order
+from livens.engine.found_contacts import ContactTables
 from livens.engine.fused import FusedStepper
 from livens.engine.kernels import (
     carry_kernel,
@@ -38,6 +39,7 @@ from livens.expressions.evaluate import Evaluator
 from livens.expressions.layout import Layout
 from livens.expressions.stages import stage
 from livens.expressions.variables import ALWAYS, VARIABLES
+from livens.models.found_contacts import FoundContacts
 from livens.models.model import Model
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.crowds import CrowdEquations
@@ -221,6 +223,11 @@ class CompiledStep:
                 boxed = dict(box=e.box.force.address, box_q=q, box_v=q + n, box_t=q + 2 * n, box_force=e.box.found)
             found = self._addresses[order] = Kernels(newton=newton, first=first, **others, **boxed)
         return found
+
+    def contacts(self, k: np.ndarray) -> ContactTables | None:
+        """Contacts that are found while bodies move, with tables for one run, if the model has any."""
+        box = self.flat.box
+        return ContactTables(box.force, k) if box is not None and isinstance(box.force, FoundContacts) else None
 
     def may_take(self, order: Order, most: int) -> bool:
         """Whether a pivot order has been compiled, or fewer than `most` have."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from livens.engine import loop
 from livens.engine.explicit_lanes import LaneMap, lane_map
+from livens.engine.found_contacts import joined
 from livens.engine.loop import Policy
 from livens.engine.newton import REACHED, Kernels, kernel_names
 from livens.engine.step_size import NO_CONTROL
@@ -23,10 +24,13 @@ class ExplicitStepper:
     def __init__(self, compiled: CompiledStep, k: np.ndarray, lanes: bool = True) -> None:
         assert compiled.flat.size == 0
         self.cost = Cost()
-        self._compiled, self._k, self._h = compiled, k, np.nan
-        self._lanes: LaneMap | None = compiled.once("lanes", lambda: lane_map(compiled.flat)) if lanes else None
+        self._compiled, self._contacts = compiled, compiled.contacts(k)
+        self._k, self._h = k, np.nan
+        self._lanes: LaneMap | None = None
+        if lanes and compiled.flat.box is None:
+            self._lanes = compiled.once("lanes", lambda: lane_map(compiled.flat))
         if self._lanes is None:
-            self._kernels, known = compiled.kernels(None), k
+            self._kernels, known = joined(compiled.kernels(None), self._contacts), k
         else:
             others = dict.fromkeys(kernel_names(), 0)
             self._kernels = Kernels(**{**others, "end": self._lanes.code.address})

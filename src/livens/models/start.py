@@ -14,14 +14,13 @@ from livens.errors import InputError
 from livens.expressions.numbers import one_of, vector
 from livens.expressions.stages import stage
 from livens.models.balance import balanced
+from livens.models.consistent import TOLERANCE
 from livens.models.element_numbers import ElementNumbers
 from livens.models.model import InitialState
 from livens.models.redundancy import redundant_constraints
 from livens.models.summed import Dynamics, dynamics
 from livens.models.system import System
 
-#: Constraint residuals up to this size, relative to what enters them, count as rounding of the given values.
-TOLERANCE = 1e-10
 #: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
 _REGULAR = 1e-8
 #: Steps onto the constraints that are smaller than this, relative to the position, may be nothing but round-off.

@@ -16,14 +16,12 @@ from livens.models.element import Element
 from livens.multibody import actuators, bushings, forces, loads
 from livens.multibody.bodies import Point
 from livens.multibody.drawing import Drawing
+from livens.multibody.exerting import InJoint, Line, OnPart, Rope
 from livens.multibody.integrals import accumulator, error, integrating, steered
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Part, point_in_space
 from livens.multibody.sampled import Sampled, acting
 from livens.multibody.stops import DrawnStop
-
-#: An end that is not there, in metres.
-_FAR = 1e9
 
 
 class DrawnForces(Drawing):
@@ -31,19 +29,24 @@ class DrawnForces(Drawing):
 
     def spring(self, name: str, first: Any, second: Any, *, stiffness: float, length: float | None = None) -> Element:
         """A spring between two points; relaxed as it is drawn, unless a length is given."""
-        ends = self._end(name, first), self._end(name, second)
-        natural = self._drawn_length(first, second, length)
-        return self._act(name, forces.spring(*ends, stiffness, natural), "spring", first, second)
+        ends, natural = self._ends(name, first, second), self._drawn_length(first, second, length)
+        rate = not_negative(f"{name}: the stiffness", stiffness)
+        element = self._act(name, forces.spring(*ends, rate, natural), "spring", first, second)
+        self._exerting.append((name, Line(element, self._seen(first), self._seen(second))))
+        return element
 
     def damper(self, name: str, first: Any, second: Any, *, viscosity: float) -> Element:
         """A damper between two points, along the line through both."""
-        ends = self._end(name, first), self._end(name, second)
-        return self._act(name, forces.damper(*ends, viscosity), "damper", first, second)
+        ends = self._ends(name, first, second)
+        element = self._act(name, forces.damper(*ends, viscosity), "damper", first, second)
+        self._exerting.append((name, Line(element, self._seen(first), self._seen(second))))
+        return element
 
     def spring_damper(
         self, name: str, first: Any, second: Any, *, stiffness: float, viscosity: float, length: float | None = None
     ) -> tuple[Element, Element]:
         """Both between the same two points; the damper is called ``name damper``."""
+        not_negative(f"{name}: the viscosity", viscosity)  # before anything is drawn
         spring = self.spring(name, first, second, stiffness=stiffness, length=length)
         return spring, self.damper(f"{name} damper", first, second, viscosity=viscosity)
 
@@ -52,21 +55,23 @@ class DrawnForces(Drawing):
         self._between(name, first, second)
         if first.element is None or second.element is None:
             raise InputError(f"{name}: two bodies attract each other; the ground has no mass")
-        return self._act(name, forces.gravitation(first.element, second.element, constant))
+        element = self._act(name, forces.gravitation(first.element, second.element, constant))
+        self._exerting.append((name, OnPart(element, second, np.zeros(self.dimension), ("force",))))
+        return element
 
     def torsion_spring(self, name: str, joint: Joint, *, stiffness: float, rest: float = 0.0) -> Element:
         """A spring against the angle of a joint, within half a turn of its rest."""
         given = dict(stiffness=not_negative(f"{name}: the stiffness", stiffness), rest=number(f"{name}: rest", rest))
         self._needs(name, joint, "angle")
         element = joint.acting(name, given, potential=actuators.torsion(joint.a, joint.b))
-        return self._act(name, element, "torsion_spring", joint)
+        return self._in(joint, True, self._act(name, element, "torsion_spring", joint))
 
     def torsion_damper(self, name: str, joint: Joint, *, viscosity: float) -> Element:
         """A damper against the rate of a joint."""
         given = dict(viscosity=not_negative(f"{name}: the viscosity", viscosity))
         self._needs(name, joint, "angle")
         element = joint.acting(name, given, dissipation=actuators.turning_damper(joint.a, joint.b))
-        return self._act(name, element, "torsion_damper", joint)
+        return self._in(joint, True, self._act(name, element, "torsion_damper", joint))
 
     def motor(
         self,
@@ -89,7 +94,13 @@ class DrawnForces(Drawing):
         given = torque if torque is not None else force
         law = given if callable(given) else _constant(number(f"{name}: the law", given))
         acting = actuators.motor(joint.a, joint.b, law, bool(parameters), torque is not None)
-        return self._act(name, joint.acting(name, dict(parameters or {}), forces=acting), "motor", joint)
+        element = self._act(name, joint.acting(name, dict(parameters or {}), forces=acting), "motor", joint)
+        return self._in(joint, torque is not None, element)
+
+    def _in(self, joint: Joint, turns: bool, element: Element) -> Element:
+        """It acts in a joint, and what it exerts there is shown by its name."""
+        self._exerting.append((element.name, InJoint(element, joint, turns)))
+        return element
 
     def drive(
         self,
@@ -181,7 +192,7 @@ class DrawnForces(Drawing):
         )
         self._act(name, element)
         self._integrals[name] = body, "rad s" if turns else "m s"
-        return element
+        return self._in(joint, turns, element)
 
     def controller(
         self,
@@ -239,12 +250,16 @@ class DrawnForces(Drawing):
         self._needs(name, joint, "angle" if turns else "slide")
         if (lower is None and upper is None) or (turns and (lower is None or upper is None)):
             raise InputError(f"{name}: a limit needs {'both ends, lower and upper' if turns else 'lower or upper'}")
-        low = -_FAR if lower is None else number(f"{name}: lower", lower)
-        high = _FAR if upper is None else number(f"{name}: upper", upper)
-        if not low < high or (turns and high - low >= 2 * np.pi):
+        given = {
+            word: number(f"{name}: {word}", end)
+            for word, end in dict(lower=lower, upper=upper).items()
+            if end is not None
+        }
+        way = given.get("upper", np.inf) - given.get("lower", -np.inf)
+        if not way > 0 or (turns and way >= 2 * np.pi):
             raise InputError(f"{name}: lower must be below upper, of an angle by less than a turn")
-        given = dict(lower=low, upper=high, stiffness=not_negative(f"{name}: the stiffness", stiffness))
-        sides = joint.a, joint.b, turns, *(() if restitution is None else (True,))
+        sides = joint.a, joint.b, turns, tuple(given), restitution is not None
+        given["stiffness"] = not_negative(f"{name}: the stiffness", stiffness)
         functions: dict[str, Any] = dict(potential=bushings.limited(*sides))
         if not_negative(f"{name}: the damping", damping):
             given["viscosity"] = float(damping)
@@ -261,7 +276,7 @@ class DrawnForces(Drawing):
             given["touching"] = 0.0
         element = self._act(name, joint.acting(name, given, **functions), "limit", joint)
         self._stops += stops
-        return element
+        return self._in(joint, turns, element)
 
     def friction(
         self,
@@ -289,7 +304,7 @@ class DrawnForces(Drawing):
             raise InputError(f"{name}: stribeck must be greater than smooth")
         given = dict(level=level, static=rest, **rates)
         element = joint.acting(name, given, dissipation=bushings.friction(joint.a, joint.b, turns))
-        return self._act(name, element, "friction", joint)
+        return self._in(joint, turns, self._act(name, element, "friction", joint))
 
     def bushing(
         self,
@@ -328,7 +343,10 @@ class DrawnForces(Drawing):
         element = Element(
             [*first.coordinates, *second.coordinates], parameters=parameters | dict(stiffness=K), name=name, **functions
         )
-        return self._act(name, element)
+        part, lever, sign = (second, "Y", 1) if second.element is not None else (first, "X", -1)
+        self._act(name, element)
+        self._exerting.append((name, OnPart(element, part, parameters[lever], ("force", "torque"), sign)))
+        return element
 
     def cable(
         self, name: str, *points: Any, stiffness: float, length: float | None = None, damping: float = 0.0
@@ -357,7 +375,10 @@ class DrawnForces(Drawing):
             given["viscosity"] = float(damping)
             functions["dissipation"] = bushings.cable_damping(placements, places)
         look = bushings.cable_look(placements, places)
-        return self._act(name, Element(names, parameters=given, name=name, look=look, **functions))
+        element = self._act(name, Element(names, parameters=given, name=name, look=look, **functions))
+        tension = bushings.cable_tension(placements, places, damping > 0)
+        self._exerting.append((name, Rope(element, bushings.cable_length(placements, places), tension)))
+        return element
 
     def wrench(
         self, name: str, body: Part, *, force: Any = None, torque: Any = None, at: Any = None, frame: str = "space"
@@ -366,16 +387,26 @@ class DrawnForces(Drawing):
         self._known(name, body)
         if body.element is None or (force is None and torque is None):
             raise InputError(f"{name}: a wrench is a force or a torque on a body")
+        made: dict[str, Element] = {}  # both, before any of them is drawn
         if force is not None:
             law = force if callable(force) else _constant(array(f"{name}: force", force, (self.dimension,)))
             place = None if at is None else body.lever(point_in_space(name, at, self.dimension))
-            self._act(name, loads.force(body.element, law, at=place, frame=frame))
+            made["force"] = loads.force(body.element, law, at=place, frame=frame)
         if torque is not None:
-            law = torque if callable(torque) else _constant(np.atleast_1d(array(f"{name}: torque", torque)))
-            self._act(name if force is None else f"{name} torque", loads.torque(body.element, law))
+            size = 1 if self.dimension == 2 else 3
+            about = None if callable(torque) else np.atleast_1d(array(f"{name}: torque", torque))
+            if about is not None and about.shape != (size,):
+                raise InputError(f"{name}: torque must be {size} numbers, got {torque!r}")
+            made["torque"] = loads.torque(body.element, torque if about is None else _constant(about))
+        for what, element in made.items():
+            self._act(name if what == next(iter(made)) else f"{name} torque", element)
+            self._exerting.append((name, OnPart(element, body, np.zeros(self.dimension), (what,))))
 
     def observe(self, name: str, expression: Callable[..., Any]) -> None:
         """A quantity of your own: a function of q and v of the whole system, shown as ``run[name]``."""
+        self._new(name)
+        if not callable(expression):
+            raise InputError(f"{name}: what is observed must be a function of q and v, got {expression!r}")
         self._observed[name] = expression
 
 

@@ -21,8 +21,9 @@ from livens.schemes.step import FlatEquations
 
 #: One call of the compiled loop takes at most this many steps, and numbers (what fits into a core's cache).
 _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
-#: Large systems are bound by memory anyway; more steps at a time cost less between them.
-_ASSEMBLED_NUMBERS = 4_000_000
+#: Of large systems, what fits into the cache of all cores; of the largest nothing does, and more steps at a time cost
+#: less between them.
+_ASSEMBLED_NUMBERS, _ASSEMBLED_STEPS = 600_000, 4
 #: The reference tier is slow: look at the clock and at Ctrl-C more often.
 _REFERENCE_STEPS = 32
 #: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.
@@ -60,8 +61,9 @@ def chunk_of(tier: str, numbers: int) -> int:
     """How many steps are taken at a time, if each has this many numbers."""
     if tier == "reference":
         return _REFERENCE_STEPS
-    most = _ASSEMBLED_NUMBERS if tier == "assembled" else _CHUNK_NUMBERS
-    return max(1, min(_CHUNK_STEPS, most // numbers))
+    if tier == "assembled":
+        return max(_ASSEMBLED_STEPS, min(_CHUNK_STEPS, _ASSEMBLED_NUMBERS // numbers))
+    return max(1, min(_CHUNK_STEPS, _CHUNK_NUMBERS // numbers))
 
 
 def stepper_of(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:

@@ -15,8 +15,8 @@ from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.starts import Linear, StartCode
 from livens.errors import InputError, LivensError
 from livens.expressions.evaluate import Evaluator
+from livens.models.consistent import TOLERANCE
 from livens.models.model import InitialState, Model
-from livens.models.start import TOLERANCE
 from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.run.plan import Plan

@@ -13,6 +13,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.crowd import Crowd
+from livens.models.found_contacts import FoundContacts
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.system import System
 from livens.schemes.base import Scheme
@@ -34,7 +35,7 @@ def tells_elements_apart(model: Any) -> bool:
     """
     if not isinstance(model, System):
         return False
-    own = any(element.beta is not None for element in model.elements)
+    own = any(element.beta is not None for element in model.elements) or isinstance(model.box, FoundContacts)
     return own or bool(model.m or model.frames) or not (model.constant_mass and "phase space" in model.forms)
 
 

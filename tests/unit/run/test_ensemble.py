@@ -270,3 +270,12 @@ def test_several_numbers_are_reduced_and_no_corrections_wasted():
             np.testing.assert_allclose(found.lowest[i], values.min(axis=0), atol=1e-12)
             np.testing.assert_allclose(found.highest[i], values.max(axis=0), atol=1e-12)
         assert many.newton_iterations[i] <= 1.1 * run.statistics.newton_iterations
+
+
+def test_where_no_lane_can_be_extrapolated_the_guess_of_the_scheme_is_taken():
+    """Long steps, from which nothing can be told: members need as many corrections as by themselves."""
+    problem = lv.problems.load("kepler")
+    many = lv.ensemble(problem, q0=[problem.q0] * 8, scheme="livens-em", h=0.5, t_end=50.0)
+    alone = lv.simulate(problem, scheme="livens-em", h=0.5, t_end=50.0)
+    assert many.newton_iterations == pytest.approx(alone.statistics.newton_iterations, rel=0.02)
+    np.testing.assert_allclose(many.q[0], alone.q, atol=1e-9)

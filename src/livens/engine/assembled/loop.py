@@ -8,8 +8,8 @@ import numpy as np
 
 from livens.engine.assembled.assembly import ENDS, NEWTON, POOL, RESIDUAL, TURN
 from livens.engine.assembled.fronts import FACTOR, FORWARD, KEEP
+from livens.engine.assembled.memory import aligned_zeros
 from livens.engine.assembled.parts import (
-    IMPULSES,
     Parts,
     bounds,
     end,
@@ -19,7 +19,6 @@ from livens.engine.assembled.parts import (
     solve,
     subtract,
     sum_rows,
-    sum_up,
 )
 from livens.engine.assembled.prediction import RING, best_candidate
 from livens.engine.floor import SMALL, at_the_floor
@@ -70,14 +69,17 @@ class Room(Record):
     book: int
     iterations: Integers
     dx: Doubles
+    rows: int
     scale: Doubles
     r: Doubles
     work: Doubles
-    other: Doubles  # two more like it
+    other: Doubles  # two more like r
     told: Integers
 
     @classmethod
-    def of(cls, k: np.ndarray, weights: tuple[float, ...], states: int, unknowns: int, memory: int, steps: int) -> Room:
+    def of(
+        cls, k: np.ndarray, weights: tuple[float, ...], states: int, unknowns: int, rows: int, memory: int, steps: int
+    ) -> Room:
         """Room for so many steps."""
         parts = len(weights)
         return cls(
@@ -94,10 +96,11 @@ class Room(Record):
             memory,
             np.zeros(steps, dtype=np.int64),
             np.zeros((parts, unknowns)),
-            np.zeros((parts, unknowns)),
+            rows,
+            np.zeros((parts, rows)),
+            aligned_zeros(rows),
             np.zeros(unknowns),
-            np.zeros(unknowns),
-            np.zeros(2 * unknowns),
+            np.zeros(2 * rows),
             np.zeros(_TOLD, dtype=np.int64),
         )
 
@@ -112,14 +115,14 @@ def _residual(p: Parts, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: D
 @lowered
 def _curvature_explains(p: Parts, x: Doubles, z: Doubles, w: Room, dx: Doubles, scale: Doubles) -> bool:
     """As `livens.engine.newton.curvature_explains`."""
-    there, forth, back = w.work, w.other, w.other + w.size
+    there, forth, back = w.work, w.other, w.other + w.rows
     for i in range(w.size):
         there[i] = x[i] + dx[i]
     _residual(p, there, z, w.c, forth, scale)
     for i in range(w.size):
         there[i] = x[i] - dx[i]
     _residual(p, there, z, w.c, back, scale)
-    for i in range(w.size):
+    for i in range(w.rows):
         curvature = 0.5 * abs(forth[i] - 2.0 * w.r[i] + back[i])
         if not abs(w.r[i]) <= 1.0 / scale[i] + 10.0 * curvature:
             return False
@@ -132,7 +135,7 @@ def solve_step(p: Parts, x: Doubles, z: Doubles, w: Room, part: int, keep: bool)
 
     With `keep`, corrections behind the first use its factors as long as each gains a digit.
     """
-    dx, scale = w.dx + part * w.size, w.scale + part * w.size
+    dx, scale = w.dx + part * w.size, w.scale + part * w.rows
     last, before, first, stalls = np.inf, np.inf, 0.0, 0
     full = True
     for iteration in range(1, MOST_CORRECTIONS + 1):
@@ -179,8 +182,6 @@ def finish_step(p: Parts, r: int, corrections: int, w: Room) -> None:
     stride = w.parts * w.size
     x = w.X + (r * w.size + RING * stride)
     old, new = w.M + r * w.width, w.M + (r + 1) * w.width
-    if p.pushed:  # by what the last residual was made of
-        sum_up(p, IMPULSES, p.impulses, p.first_multiplier)
     end(p, x, w.Z + r * w.states, old, w.c, w.Z + (r + 1) * w.states, new)
     old, new = old + w.book, w.M + ((r + w.parts) * w.width + w.book)
     for i in range(BOOK):
@@ -236,7 +237,7 @@ def advance(p: Parts, w: Room, h: float, origin: float, first: int, done: int, s
             if not smooth:
                 for i in range(w.size):
                     dx[i] = 0.0
-            bounds(p, x, z, w.c, dx, w.scale + part * w.size)
+            bounds(p, x, z, w.c, dx, w.scale + part * w.rows)
         # dense fronts store their factors in any case
         keep = p.fronts.dense.count > 0 or (kept and book[CORRECTIONS] > 1.0)
         status = solve_step(p, x, z, w, part, keep)

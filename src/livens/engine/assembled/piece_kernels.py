@@ -30,7 +30,7 @@ from livens.expressions.graph.roundoff import VECTOR_LIBRARY, uses_library
 from livens.expressions.layout import Layout
 from livens.schemes.recipes.pieces import Piece, Pieces, symbols
 
-_HERE = ("indexed", "piece_kernels", "front_class")
+_HERE = ("indexed", "piece_kernels", "front_class", "row_sums")
 _OFTEN, _SELDOM = 2, 1
 
 
@@ -75,6 +75,10 @@ class IndexTable:
     def slots(self) -> int:
         return len(self._columns)
 
+    def side_by_side(self, slot: int) -> bool:
+        """Whether neighbours in a block find their numbers side by side."""
+        return bool(np.all(np.diff(self._columns[slot][1]) == 1))
+
     def blocks(self) -> np.ndarray:
         return in_blocks(np.stack([column for _, column in self._columns], axis=1).astype(np.int32))
 
@@ -84,7 +88,7 @@ class IndexTable:
 
 
 #: The arrays that parts belong to.
-UNKNOWNS, STATE, REMEMBERED = range(3)
+UNKNOWNS, STATE, REMEMBERED, ROWS = range(4)
 
 
 class PieceKernels:
@@ -95,7 +99,8 @@ class PieceKernels:
     it is written in place. `turn` takes variations in the context's errors to corrections, in place.
     """
 
-    def __init__(self, piece: Piece, pieces: Pieces, direct: np.ndarray) -> None:
+    def __init__(self, piece: Piece, pieces: Pieces, direct: np.ndarray, row_places: np.ndarray) -> None:
+        """`direct` says to which entries of the state nobody else adds; `row_places` where equations stand in r."""
         self.piece = piece
         local = piece.local
         self.row_count, self.outputs = int(piece.rows.numel()), int(piece.rows.numel()) + len(piece.pattern)
@@ -105,7 +110,7 @@ class PieceKernels:
         library = VECTOR_LIBRARY if vector_library_width() > 1 and uses_library(newton) else 1
         e, noise = piece.noise(library) if self.row_count else (symbols("e", local.x.numel()), ca.SX(0, 1))
         floor = ca.Function("floor", [*local.all, e], [noise])
-        self.table = IndexTable([pieces.unknowns, pieces.layout, pieces.memory])
+        self.table = IndexTable([pieces.unknowns, pieces.layout, pieces.memory, Layout(rows=int(row_places.max()) + 1)])
         turn = None if piece.turn is None else ca.Function("turn", [*local.all, piece.turn[0]], [piece.turn[1]])
         functions = [f for f in (newton, end, floor, turn) if f is not None]
         used = [_used(functions, i) for i in range(7)]
@@ -113,6 +118,8 @@ class PieceKernels:
         if turn is not None:
             self._x |= {i: self.table.place(UNKNOWNS, piece.x[:, i]) for i in range(piece.x.shape[1])}
         self._z = {i: self.table.place(STATE, piece.z[:, i]) for i in used[1]}
+        pushed = sorted(_used([end], 6))
+        self._impulses = {i: self.table.place(ROWS, row_places[piece.x[:, i]]) for i in pushed}
         self._m = {i: self.table.place(REMEMBERED, piece.m[:, i]) for i in used[2]}
         #: Parameters that all instances share, and those each has of its own.
         self.shared = [i for i in used[5] if np.all(piece.k[:, i] == piece.k[0, i])]
@@ -129,6 +136,7 @@ class PieceKernels:
         self._kept = {a: self.table.place(REMEMBERED, piece.keep_places[:, a]) for a in kept}
         if not self.table.slots:  # nothing is read by index
             self.table.place(STATE, np.zeros(piece.count, dtype=np.int64))
+        self._side_by_side = [slot for slot in range(self.table.slots) if self.table.side_by_side(slot)]
         self.codes: dict[str, Code] = {}
         if self.row_count:
             self._make("newton", newton)
@@ -145,16 +153,17 @@ class PieceKernels:
     def _make(self, name: str, function: ca.Function, stride: int | None = None, effort: int = _OFTEN) -> None:
         stride = self.outputs if stride is None else stride
         found = [self._x, self._z, self._m, self._targets, self._kept, self._sums, self.shared, self.own, self.summed]
+        found += [self._side_by_side, self._impulses]
         content = f"{indexed_writer()} {stride} {self.table.slots} {found} {function.serialize()}"
         self.codes[name] = find_or_compile(content, lambda: self._text(name, function, stride), name, effort)
 
     def _text(self, name: str, function: ca.Function, stride: int) -> str:
-        e = IndexedEmitter(name)
+        e = IndexedEmitter(name, self._side_by_side)
         context = e.pointer_at("%a3", CONTEXT)
         bases = {UNKNOWNS: "%a0", STATE: "%a1"}
 
         def read(place: Place, base: str) -> str:
-            return e.gather(e.part(base, place.part), e.index(place.slot), place.offset)
+            return e.gather(e.part(base, place.part), place.slot, place.offset)
 
         def columns(places: dict[int, Place], size: int, base: str) -> Columns:
             return Columns(size, lambda i: read(places[i], base))
@@ -175,35 +184,35 @@ class PieceKernels:
             Columns(sizes[5], parameter),
         ]
         if function.n_in() == 7:
-            inputs.append(columns(self._x, sizes[6], e.pointer_at(context, IMPULSES if name == "end" else ERRORS)))
+            if name == "end":
+                inputs.append(columns(self._impulses, sizes[6], e.pointer_at(context, IMPULSES)))
+            else:
+                inputs.append(columns(self._x, sizes[6], e.pointer_at(context, ERRORS)))
         outputs = e.graph(function, inputs)
         if name == "end":
             self._write_end(e, outputs, context)
         elif name == "turn":
-            for i, value in enumerate(outputs[0]):
-                place = self._x[i]
-                e.scatter(value, e.part(e.pointer_at(context, ERRORS), place.part), e.index(place.slot), place.offset)
+            variations = e.pointer_at(context, ERRORS)
+            places = [self._x[i] for i in range(len(outputs[0]))]
+            e.scatter(
+                (value, e.part(variations, place.part), place.slot, place.offset)
+                for value, place in zip(outputs[0], places, strict=True)
+            )
         else:
             for i, value in enumerate(value for part in outputs for value in part):
                 e.put(value, "%out", i)
         return e.loop(self.table.slots, stride, len(self.own))
 
     def _write_end(self, e: IndexedEmitter, outputs: list[list[str]], context: str) -> None:
-        for a, place in self._targets.items():
-            base = e.part(e.pointer_at(context, NEXT_STATE), place.part)
-            e.scatter(outputs[0][a], base, e.index(place.slot), place.offset)
-        for a, place in self._kept.items():
-            base = e.part(e.pointer_at(context, NEXT_MEMORY), place.part)
-            e.scatter(outputs[1][a], base, e.index(place.slot), place.offset)
-        memory = e.pointer_at(context, MEMORY)
+        state, memory, kept = (e.pointer_at(context, what) for what in (NEXT_STATE, MEMORY, NEXT_MEMORY))
+        written = [(outputs[0][a], state, place) for a, place in self._targets.items()]
+        written += [(outputs[1][a], kept, place) for a, place in self._kept.items()]
         for step, (place, low) in zip(outputs[2], self._sums, strict=True):
-            high = e.gather(e.part("%a1", place.part), e.index(place.slot), place.offset)
-            rest = e.gather(e.part(memory, low.part), e.index(low.slot), low.offset)
+            high = e.gather(e.part("%a1", place.part), place.slot, place.offset)
+            rest = e.gather(e.part(memory, low.part), low.slot, low.offset)
             total, error = e.compensated(high, rest, step)
-            base = e.part(e.pointer_at(context, NEXT_STATE), place.part)
-            e.scatter(total, base, e.index(place.slot), place.offset)
-            base = e.part(e.pointer_at(context, NEXT_MEMORY), low.part)
-            e.scatter(error, base, e.index(low.slot), low.offset)
+            written += [(total, state, place), (error, kept, low)]
+        e.scatter((value, e.part(base, place.part), place.slot, place.offset) for value, base, place in written)
         for i, a in enumerate(self.summed):
             e.put(outputs[0][a], "%out", i)
 

@@ -11,6 +11,7 @@ from livens.engine.assembled import code, loop
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.fronts import Fronts, no_fronts
 from livens.engine.assembled.loop import BOOK, CHORDS, PARTS_DONE, TAKEN, Room
+from livens.engine.assembled.memory import Copies
 from livens.engine.assembled.parts import Parts, bounds, serve
 from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
 from livens.engine.assembled.solver import AssembledSolver
@@ -41,6 +42,9 @@ class AssembledStepper:
         self._solver = AssembledSolver(bench)
         fronts = no_fronts() if self._fronts is None else self._fronts.arrays
         self._pieces, self._count = assembly.pieces, len(assembly.pieces.weights)
+        sums = assembly.row_sums
+        self._rows, self._row_places, self._sums = sums.rows, sums.places, sums.compile()
+        self._sum_tables = sums.tables(bench.impulses)
         self._parts = Parts(
             assembly.pieces.size,
             assembly.addresses,
@@ -51,9 +55,10 @@ class AssembledStepper:
             bench.errors,
             bench.kinds.size,
             bench.kinds,
-            assembly.residual_sums.starts,
-            assembly.residual_sums.positions,
-            assembly.floor_sums.positions,
+            assembly.row_sums.rows.size,
+            np.array([[code.address, batch.first] for code, batch in zip(self._sums, sums.batches, strict=True)]),
+            assembly.bound_sums.starts,
+            assembly.bound_sums.positions,
             assembly.end_sums.starts,
             assembly.end_sums.positions,
             assembly.summed.size,
@@ -62,16 +67,14 @@ class AssembledStepper:
             assembly.blank,
             WEIGHTS,
             REACH,
-            assembly.impulse_sums.starts,
-            assembly.impulse_sums.positions,
             bench.impulses,
             assembly.first_multiplier,
             assembly.turning,
-            assembly.pushed,
-            team_of(threads if self._fronts is not None else 1, bench.tables, fronts.tables),
+            team_of(threads if self._fronts is not None else 1, bench.tables, fronts.tables, self._sum_tables),
             fronts,
         )
         self._room: Room | None = None
+        self._copies = Copies()
         code.prepare()
 
     # -- the protocol of a tier ---------------------------------------------------------------------------------------
@@ -133,7 +136,8 @@ class AssembledStepper:
         w = self._room
         if w is None or len(w.iterations) < steps:
             w = self._room = self._new_room(steps)
-        w.Z[0], w.dx.ravel()[:], w.scale.ravel()[:] = carry.z, carry.dx, carry.scale
+        w.Z[0], w.dx.ravel()[:] = carry.z, carry.dx
+        np.take(carry.scale.reshape(w.dx.shape), self._rows, axis=1, out=w.scale)
         self._by_step(w.X)[:RING] = carry.x if len(carry.x) == RING else carry.x[-1]
         if carry.memory.size == count * (book + BOOK):
             self._by_step(w.M)[0] = carry.memory
@@ -144,7 +148,8 @@ class AssembledStepper:
 
     def _new_room(self, steps: int) -> Room:
         pieces = self._pieces
-        return Room.of(self._k, pieces.weights, pieces.layout.size, pieces.size, pieces.memory.size, steps)
+        sizes = pieces.layout.size, pieces.size, self._rows.size, pieces.memory.size
+        return Room.of(self._k, pieces.weights, *sizes, steps)
 
     def _by_step(self, parts: np.ndarray) -> np.ndarray:
         """An array with one row for each part as one with a row for each step."""
@@ -162,10 +167,9 @@ class AssembledStepper:
     ) -> Steps:
         last, X, M = float(t[-1]) if taken else before.t, self._by_step(w.X), self._by_step(w.M)
         states = np.ascontiguousarray(w.Z[: taken * self._count + 1 : self._count])
-        carry = Carry(
-            last, states[-1].copy(), X[taken : taken + RING].copy(), w.dx.ravel().copy(), w.scale.ravel().copy(),
-            M[taken].copy(),
-        )  # fmt: skip
+        scale = np.take(w.scale, self._row_places, axis=1).ravel()
+        z, x, dx, memory = map(self._copies.of, (states[-1], X[taken : taken + RING], w.dx.ravel(), M[taken]))
+        carry = Carry(last, z, x, dx, scale, memory)
         times, X, M = np.concatenate([[before.t], t]), X[RING : RING + taken], M[1 : taken + 1]
         steps = Steps(times, states, sizes, X, w.iterations[:taken], before, carry, trouble, reached, M=M)
         return finite(steps, w, self._compiled.layout)
@@ -191,8 +195,8 @@ class AssembledStepper:
         for guess in guesses:
             solution, corrections, trouble, dx, scale = self._solver.solve(guess, z, c)
             if trouble is None:
-                x[:], w.dx[part], w.scale[part] = solution, dx, scale
-                w.r[:] = self._bench.residual(x, z, w.M[r], c)
+                x[:], w.dx[part], w.scale[part] = solution, dx, scale[self._rows]
+                self._bench.residual(x, z, w.M[r], c)  # impulses are part of it
                 loop.finish_step(self._parts, r, corrections, w)
                 self.cost.reference_steps += 1
                 return None
