@@ -90,6 +90,20 @@ def test_gauss_with_two_stages_has_bounded_multipliers():
     assert np.abs(run.x[:, -1] - exact.at(run.t).x[:, -1]).max() < 0.01 * np.abs(exact.x[:, -1]).max()
 
 
+def test_a_double_pendulum_as_a_network_by_default():
+    """Nobody says which scheme: multipliers of up to 106 are right to four digits in all steps, and between them."""
+    problem = lv.problems.load("double-pendulum")
+    model = lv.port_hamiltonian.from_mechanics(problem.system)
+    start = lv.port_hamiltonian.mechanical_state(problem.system, problem.q0, problem.v0)
+    run = lv.simulate(model, x0=start, h=0.01, t_end=3.0)
+    fine = lv.simulate(model, x0=start, h=0.001, t_end=3.0)
+    assert run.facts.scheme == "radau-iia-3" == model.usual_scheme
+    assert 90 < np.abs(fine.x[:, -2:]).max() < 120
+    assert np.abs(run.x[:, -2:] - fine.x[::10, -2:]).max() < 0.02
+    times = np.linspace(0.0, 3.0, 701)
+    assert np.abs(run.at(times).x[:, -2:] - fine.at(times).x[:, -2:]).max() < 0.02
+
+
 @pytest.mark.parametrize("name", ["gauss-1", "gauss-2", "gauss-3", "lobatto-iiid-3"])
 def test_algebraic_variables_of_index_one_have_the_order_of_the_scheme(name):
     """They are solved for at the end of the step, and there fulfil their equations to round-off."""
