@@ -70,7 +70,7 @@ def test_the_examples_have_no_unstable_mode(name, monkeypatch):
     """A thousand seconds of each mechanism of a document, as it is run there: joints stay closed, the energy is
     accounted for."""
     drawn = drawn_in(name, monkeypatch)
-    assert len(drawn) >= 2
+    assert drawn
     for mb, options in drawn:
         # the end of a long chain cracks like a whip: in longer steps its equations have no solution
         usual = dict(h=0.01 if len(mb.bodies) < 20 else 0.002)
