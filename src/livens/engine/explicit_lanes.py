@@ -23,7 +23,7 @@ from livens.schemes.step import FlatEquations
 #: take too long to be looked through.
 _SHORTEST, _LONGEST = 100, 20_000
 #: Vectors pay if there are at most this many instructions on them for each of the graph.
-_WORTH = 0.9
+_WORTH = 0.6
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }\n'
 
 
@@ -53,9 +53,12 @@ class _Writer:
 
     def write(self) -> str:
         t, lanes = self.text, self.lanes
+        used = {*self.field.rates, *(a for node in lanes.nodes for a in node.arguments)}
         for g, members in enumerate(lanes.groups):
             op = lanes.nodes[members[0]].op
-            if op == "var":
+            if not used.intersection(members):  # the cosine of a sine, which only series need
+                lanes.series[g].append(None)
+            elif op == "var":
                 lanes.series[g].append(self._loaded(g))
             elif op == "time":
                 lanes.series[g].append([t.load(1, "%c", 1)])

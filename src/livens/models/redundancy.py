@@ -27,6 +27,10 @@ def redundant_constraints(
     closed: Callable[[np.ndarray], np.ndarray | None],
 ) -> tuple[int, ...]:
     """The constraints that a run leaves out; `slopes` gives G at a position, `closed` the one on the constraints."""
+    within = sorted({i for frame in system.frames for i in frame.constraints})
+    between = [i for i in range(system.m) if i not in set(within)]
+    if not between:
+        return ()
     G = slopes(q)
     tangent = _null(G)
     if tangent.shape[1]:
@@ -35,10 +39,6 @@ def redundant_constraints(
             way = tangent @ np.random.default_rng(7).standard_normal(tangent.shape[1])
         away = closed(q + AWAY * (1.0 + np.abs(q).max()) * way / np.abs(way).max())
         G = G if away is None else slopes(away)
-    within = sorted({i for frame in system.frames for i in frame.constraints})
-    between = [i for i in range(system.m) if i not in set(within)]
-    if not between:
-        return ()
     free = _null(G[within]) if within else np.eye(system.n)
     rows = G[between] @ free
     length = np.linalg.norm(rows, axis=1)

@@ -24,6 +24,8 @@ from livens.models.system import System
 
 #: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
 _REGULAR = 1e-8
+#: A mass that is smaller than this part of the largest may stand for none.
+_HARDLY = 1e-10
 #: Steps onto the constraints that are smaller than this, relative to the position, may be nothing but round-off.
 _ROUNDING = 1e-11
 #: Of many redundant constraints, at most this many are named.
@@ -92,11 +94,34 @@ def _regular_start(
     if system.m:
         factors, _, found, info = lapack.dgesv(A, b)
         if info or not lapack.dgecon(factors, norm)[0] > _REGULAR:
-            return None
+            # masses and moments of inertia may differ by many powers of ten, which says nothing of constraints
+            weights = _weights(A, system.n)
+            if weights is None:
+                return None
+            scaled = weights[:, None] * A * weights
+            factors, _, found, info = lapack.dgesv(scaled, weights[:, None] * b)
+            if info or not lapack.dgecon(factors, float(np.abs(scaled).sum(axis=0).max()))[0] > _REGULAR:
+                return None
+            found = weights[:, None] * found
         multipliers = found.ravel()[system.n :]
     elif not _definite(A):
         return None  # some coordinate may have no mass
     return InitialState(t0, {"q": q, "v": v, "p": p.ravel(), "multipliers": multipliers})
+
+
+def _weights(A: np.ndarray, n: int) -> np.ndarray | None:
+    """What makes all masses one, and the rows of constraints as long as that; None, if a coordinate has hardly any."""
+    masses = A.diagonal()[:n]
+    if not np.all(masses > _HARDLY * masses.max()):
+        return None
+    weights = np.empty(len(A))
+    weights[:n] = 1 / np.sqrt(masses)
+    rows = A[n:, :n] * weights[:n]
+    lengths = np.sqrt((rows * rows).sum(axis=1))
+    if not np.all(lengths > 0):
+        return None
+    weights[n:] = 1 / lengths
+    return weights
 
 
 def _definite(M: np.ndarray) -> bool:
