@@ -1,5 +1,6 @@
 """The folder of compiled code: private, bounded, and not needed."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -22,6 +23,17 @@ import pwd
 def unknown(uid):
     raise KeyError(uid)
 pwd.getpwuid = unknown
+"""
+#: Nothing in the folder of the package can be opened to be written, made, renamed or removed.
+READ_ONLY_PACKAGE = """
+import errno, os, pathlib, sys
+home = str(pathlib.Path(sys.argv[1]).resolve())
+def hook(event, arguments):
+    changes = event in ("os.mkdir", "os.rename", "os.remove", "os.chmod", "os.truncate", "shutil.move")
+    writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    if (changes or writes) and any(str(part).startswith(home) for part in arguments[:2]):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(arguments[0]))
+sys.addaudithook(hook)
 """
 KEY = "ab" + "0" * 62
 
@@ -88,6 +100,30 @@ def test_garbage_is_not_code(kernels):
     assert cache.read(KEY) == b"code" and not file.is_symlink()
 
 
+def test_files_are_written_whole_or_not_at_all(kernels, monkeypatch):
+    """The disk is full, or the process ends, before the file has its name: what was there stays, and nothing else."""
+    cache.write(KEY, b"code")
+    replace = Path.replace
+
+    def full(path, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", full)
+    cache.write(KEY, b"other code")
+    assert cache.read(KEY) == b"code" and len([path for path in kernels.rglob("*") if path.is_file()]) == 1
+
+    def interrupted(path, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cache.write(KEY, b"other code")
+    assert cache.read(KEY) == b"code"
+    monkeypatch.setattr(Path, "replace", replace)
+    cache.write(KEY, b"other code")
+    assert cache.read(KEY) == b"other code"
+
+
 def test_what_was_used_longest_ago_goes(kernels):
     for i in range(10):
         cache.write(f"{i}{i}{KEY}", bytes(1000))
@@ -114,6 +150,19 @@ def test_a_run_needs_no_folder(tmp_path, who, tier):
     )
     assert done.returncode == 0 and done.stdout == "11\n", done.stderr
     assert "Traceback" not in done.stderr and "compiled code cannot be kept" in done.stderr
+
+
+def test_a_package_that_cannot_be_written(tmp_path):
+    """Neither bytecode nor compiled code nor anything else is kept beside the source."""
+    environment = {name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "PATH"))}
+    environment |= {"LIVENS_CACHE_DIR": str(tmp_path / "kernels"), "HOME": str(tmp_path)}
+    script = READ_ONLY_PACKAGE + SCRIPT.format(tier="fused")
+    package = str(Path(cache.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", script, package], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "11\n" and not done.stderr, done.stderr
+    refused = "open(sys.argv[1] + '/new', 'w')"
+    done = subprocess.run([sys.executable, "-c", READ_ONLY_PACKAGE + refused, package], capture_output=True, text=True)
+    assert "Read-only file system" in done.stderr
 
 
 def test_a_good_folder_says_nothing(kernels):

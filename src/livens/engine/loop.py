@@ -8,7 +8,7 @@ import numpy as np
 
 from livens.engine.lowering.function import lowered, together
 from livens.engine.lowering.kinds import Doubles
-from livens.engine.lowering.words import call
+from livens.engine.lowering.words import call, doubles_at
 from livens.engine.newton import (
     CORRECTIONS,
     DONE,
@@ -73,6 +73,15 @@ def advance(
 
 
 @lowered
+def _ask(kernels: Kernels, new: Doubles, c: Doubles) -> None:
+    """What a force that is compiled elsewhere says at the end of a step."""
+    given = c + 2
+    if kernels.box_tables:
+        given = doubles_at(kernels.box_tables)
+    call(kernels.box, new + kernels.box_q, new + kernels.box_v, new + kernels.box_t, given, new + kernels.box_force)
+
+
+@lowered
 def advance_equally(
     kernels: Kernels,
     w: Workspace,
@@ -113,6 +122,14 @@ def advance_equally(
                 if ended:
                     call(kernels.end, x, z, c, r, new)
             w.iterations[s] = 1
+            if smooth and not ended:
+                # perhaps by bounds of another time. A correction for nothing has a bias: constraints are rounded where
+                # numbers may be denser on one side, and then positions are more often too far out than too far in
+                call(kernels.floor, x, z, c, dx, scale)
+                call(kernels.residual, x, z, c, r, dx)
+                if scaled(r, scale, n) <= 1.0:
+                    ended = True
+                    call(kernels.end, x, z, c, r, new)
             if not ended:
                 status = solve_step(kernels, w, x, z, slow, True)
                 count = w.told[CORRECTIONS]
@@ -132,14 +149,7 @@ def advance_equally(
         if not ended:
             call(kernels.end, x, z, c, r, new)
         if kernels.box:
-            call(
-                kernels.box,
-                new + kernels.box_q,
-                new + kernels.box_v,
-                new + kernels.box_t,
-                c + 2,
-                new + kernels.box_force,
-            )
+            _ask(kernels, new, c)
         if entry >= 0 and new[entry] > limit:  # what is not a number is a step, which is refused later
             w.told[TAKEN] = s
             return REACHED
@@ -172,14 +182,7 @@ def _advance_controlled(
         new = w.Z + (s + 1) * nz
         call(kernels.end, w.X + (s + PAST) * n, w.Z + s * nz, w.c, w.r, new)
         if kernels.box:
-            call(
-                kernels.box,
-                new + kernels.box_q,
-                new + kernels.box_v,
-                new + kernels.box_t,
-                w.c + 2,
-                new + kernels.box_force,
-            )
+            _ask(kernels, new, w.c)
         if entry >= 0 and new[entry] > limit:
             return REACHED
         if w.told[LAST]:

@@ -73,6 +73,7 @@ class ReferenceSolver:
         return self.equations.row_names[i]
 
     # -- Newton's method ----------------------------------------------------------------------------------------------
+    @np.errstate(over="ignore", invalid="ignore")  # a correction that goes out of range is one that fails
     def solve(
         self, guess: np.ndarray, z: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, int, Trouble | None, np.ndarray, np.ndarray]:
@@ -120,7 +121,7 @@ class ReferenceSolver:
         kinds = np.split(np.arange(guess.size), np.cumsum(self.kinds)[:-1])
         for count in range(1, _MOST_ITERATIONS + 1):
             residual, (values, rows, columns), turned = self.linearised(x, z, c)
-            if not (np.isfinite(residual).all() and np.isfinite(values).all()):
+            if not all(np.isfinite(part).all() for part in (x, residual, values)):
                 return None
             matrix = np.zeros((guess.size, guess.size))
             np.add.at(matrix, (rows, columns), values)
@@ -172,20 +173,28 @@ class ReferenceSolver:
             smaller, scale_there = self._scaled(shorter, z, c, dx)
             if smaller < last:
                 return shorter, smaller, scale_there
-        return full, worst, scale
+        return full if np.isfinite(full).all() else x, worst, scale
 
     def _scaled(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray) -> tuple[float, np.ndarray]:
+        """The largest residual in units of its bound, and the reciprocal bounds.
+
+        NaN where x is out of range, though the equations may well be fulfilled at infinity, and where a bound is:
+        its reciprocal, zero, would excuse any residual.
+        """
+        if not np.isfinite(x).all():
+            return np.nan, np.zeros(x.size)
         scale, residual = self.bounds(x, z, c, dx), self.residual(x, z, c)
-        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is seen by who asks
-            return float(np.abs(residual * scale).max(initial=0.0)), scale
+        if not scale.all():
+            return np.nan, scale
+        return float(np.abs(residual * scale).max(initial=0.0)), scale
 
     def _curvature_explains(
         self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, scale: np.ndarray
     ) -> bool:
         """As `livens.engine.newton.curvature_explains`."""
         here, forth, back = (self.residual(y, z, c) for y in (x, x + dx, x - dx))
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            curvature = 0.5 * np.abs(forth - 2.0 * here + back)
+        curvature = 0.5 * np.abs(forth - 2.0 * here + back)
+        with np.errstate(divide="ignore"):
             return bool(np.all(np.abs(here) <= 1.0 / scale + 10.0 * curvature))
 
     def trouble(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, reason: str) -> Trouble:

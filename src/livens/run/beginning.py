@@ -78,7 +78,7 @@ def stepper_of(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
         control = plan.control.of(estimated, plan.h, plan.t_end - plan.t0)
     if control is not None and isinstance(plan.scheme, Radau):
         return _of_variable_order(plan, compiled, carry, control)
-    if plan.tier == "fused" and compiled.size:
+    if plan.tier == "fused" and compiled.size and not compiled.swept:
         c = step_constants(plan.h, plan.t0, plan.k)
         typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())
         try:

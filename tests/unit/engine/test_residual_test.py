@@ -2,6 +2,7 @@
 
 import math
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -19,6 +20,9 @@ from livens.engine.newton import (
     scaled,
     solve_step,
 )
+from livens.engine.reference import ReferenceSolver
+from livens.expressions.layout import Layout
+from livens.schemes.step import FlatEquations
 
 
 @pytest.mark.parametrize(
@@ -59,6 +63,15 @@ def test_the_predictor_says_where_steps_are_too_long(step, trusted):
     x = np.zeros(1)
     X = np.sin(step * np.arange(5.0))[:, None] + 0.1
     assert extrapolate(X, x, 1, np.array([1]), 1) is trusted
+
+
+def test_the_predictor_is_trusted_where_unknowns_turn_around():
+    """At the top of a parabola, or of a long wave, the last change says nothing; at that of a short one it does."""
+    x, t = np.zeros(1), np.arange(5.0)[:, None]
+    for top in (3.0, 3.5, 4.0):
+        assert extrapolate((t - top) ** 2, x, 1, np.array([1]), 1) is True and x[0] == (5.0 - top) ** 2
+        assert extrapolate(np.cos(0.05 * (t - top)), x, 1, np.array([1]), 1) is True
+        assert extrapolate(np.cos(1.0 * (t - top)), x, 1, np.array([1]), 1) is False
 
 
 # -- an equation without a solution -------------------------------------------------------------------------------
@@ -104,3 +117,24 @@ def test_curvature_explains_what_is_near_round_off_only(missed, status):
         assert w.told[CORRECTIONS] == MOST_ITERATIONS
     else:
         assert abs(w.X[0, 0]) < 1e-4
+
+
+# -- unknowns out of range --------------------------------------------------------------------------------------------
+def alone(residual):
+    """The equations of a step with one unknown and nothing else."""
+    x, z, c = ca.SX.sym("x"), ca.SX.sym("z"), ca.SX.sym("c", 2)
+    parts = dict(end=z, guess=x, kinds=(1,), row_names=("the equation",), layout=Layout(z=1))
+    return ReferenceSolver(FlatEquations.of(x, z, c, residual=residual(x), **parts))
+
+
+@pytest.mark.parametrize(
+    ("residual", "guess"),
+    [
+        (lambda x: 1e300 * ca.exp(-x / 1e307), 1.75e308),  # fulfilled at infinity, where the unknown goes
+        (lambda x: 1e-10 * (x + 1e308) + 1.5e298, -1e308),  # the first correction goes beyond the largest number
+    ],
+)
+def test_a_correction_out_of_range_has_failed(residual, guess):
+    """An unknown that is infinite is no solution; and there is no warning, which would be an error here."""
+    x, _, trouble, _, _ = alone(residual).solve(np.array([guess]), np.zeros(1), np.array([1e-3, 0.0]))
+    assert trouble is not None and np.isfinite(x).all()

@@ -20,7 +20,7 @@ from livens.engine.assembled.sweep import SweepTables, in_parts
 from livens.engine.assembled.team import at_work, team_of
 from livens.engine.loop import Policy
 from livens.engine.newton import DONE
-from livens.engine.step_size import NO_CONTROL, UNITS, Control, next_size, shorten
+from livens.engine.step_size import FEWER, NO_CONTROL, UNITS, Control, last_size, next_size, shorten
 from livens.engine.steps import Carry, Cost, Steps, Trouble, finite
 
 if TYPE_CHECKING:
@@ -260,11 +260,12 @@ class AssembledStepper:
                 first = s * self._count
                 self._solver.memory = w.M[first]
                 return self._solver.trouble(w.X[first + RING * self._count], w.Z[first], w.c, w.dx[0], what)
-            final = t + h >= policy.t_end - 1e-10 * h
-            if final:
+            left = policy.t_end - t
+            if left < FEWER * h:
                 if not policy.to_the_end:
                     return None, True
-                h = policy.t_end - t
+                h = last_size(h, left, now["last"] if now["since_failure"] > 0.0 else 0.0, control.largest)
+            final = h >= left
             norm = self._attempt(w, s, h, t)
             if norm is not None and norm <= 1.0:
                 break
