@@ -179,3 +179,30 @@ def test_many_times_are_as_good_as_single_ones():
     together = run.at(times).x
     assert np.array_equal(together[:5], [run.at(t).x for t in times[:5]])
     assert np.abs(together[:, 0] - np.sin(times)).max() < 2e-5
+
+
+def test_actions_see_the_parameters_of_their_own_model():
+    """Steps are found by their equations: what was compiled for a model with other numbers must not lend them."""
+
+    def thrown(mass, gravity):
+        ball = lv.Element(
+            ["z"],
+            kinetic=lambda v, k: k.mass * v[0] ** 2 / 2,
+            potential=lambda q, k: k.mass * k.weight * q[0],
+            parameters=dict(mass=mass, weight=gravity),
+            name="ball",
+        )
+        model, seen = lv.System("z", elements=[ball], parameters=dict(share=mass)), []
+
+        def bounce(v, k):
+            seen.append(k.share)
+            return {"v": -v}
+
+        floor = lv.Event(lambda q: q[0], name="floor", direction=-1, action=bounce)
+        run = lv.simulate(model, [1.0], [0.0], h=0.01, t_end=2.0, events=[floor])
+        return run, seen
+
+    for mass, gravity in ((1.0, 9.81), (0.25, 2.0)):  # the second finds what was compiled for the first
+        run, seen = thrown(mass, gravity)
+        assert seen and set(seen) == {mass} and np.ptp(run.observe("total_energy")) < 1e-12
+        assert run.events[0].t == pytest.approx(np.sqrt(2 / gravity)) and run.p[-1] == pytest.approx(mass * run.v[-1])
