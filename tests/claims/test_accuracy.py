@@ -22,7 +22,7 @@ FEW = ("nonlinear-pendulum", "simple-pendulum", "rotor", "spring-chain", "mass-s
 SCHEMES = ("livens-em", "gauss-2", "radau-iia-2", "livens-midpoint", "stormer-verlet", "heun")
 STEPS = (20, 64, 160, 500, 1600)
 #: Chaotic: no step resolves all of the run.
-CHAOTIC = ("double-pendulum", "dominoes")
+CHAOTIC = ("double-pendulum", "dominoes", "balls-in-a-box")
 
 
 def hold(values, least):

@@ -90,6 +90,20 @@ def test_gauss_with_two_stages_has_bounded_multipliers():
     assert np.abs(run.x[:, -1] - exact.at(run.t).x[:, -1]).max() < 0.01 * np.abs(exact.x[:, -1]).max()
 
 
+def test_a_double_pendulum_as_a_network_by_default():
+    """Nobody says which scheme: multipliers of up to 106 are right to four digits in all steps, and between them."""
+    problem = lv.problems.load("double-pendulum")
+    model = lv.port_hamiltonian.from_mechanics(problem.system)
+    start = lv.port_hamiltonian.mechanical_state(problem.system, problem.q0, problem.v0)
+    run = lv.simulate(model, x0=start, h=0.01, t_end=3.0)
+    fine = lv.simulate(model, x0=start, h=0.001, t_end=3.0)
+    assert run.facts.scheme == "radau-iia-3" == model.usual_scheme
+    assert 90 < np.abs(fine.x[:, -2:]).max() < 120
+    assert np.abs(run.x[:, -2:] - fine.x[::10, -2:]).max() < 0.02
+    times = np.linspace(0.0, 3.0, 701)
+    assert np.abs(run.at(times).x[:, -2:] - fine.at(times).x[:, -2:]).max() < 0.02
+
+
 @pytest.mark.parametrize("name", ["gauss-1", "gauss-2", "gauss-3", "lobatto-iiid-3"])
 def test_algebraic_variables_of_index_one_have_the_order_of_the_scheme(name):
     """They are solved for at the end of the step, and there fulfil their equations to round-off."""
@@ -193,16 +207,18 @@ def test_pendulum_of_index_one():
 
 
 @pytest.mark.parametrize(
-    ("formulation", "tolerance", "most"),
-    [("index-2", 1e-8, 767), ("ggl", 1e-8, 720), ("index-3", 1e-6, 290), ("index-3", 1e-8, 900)],
+    ("formulation", "tolerance", "most", "forces"),
+    [("index-2", 1e-8, 767, 1e-4), ("ggl", 1e-8, 720, 1e-4), ("index-3", 1e-6, 290, 0.2), ("index-3", 1e-8, 900, 0.02)],
 )
-def test_double_pendulum(formulation, tolerance, most):
+def test_double_pendulum(formulation, tolerance, most, forces):
+    """`forces` is the largest error of multipliers, which are up to 110, in all steps."""
     problem = lv.problems.load("double-pendulum")
-    run = run_of(double_pendulum().formulate(formulation), tolerance, 3.0, q0=problem.q0, v0=problem.v0)
-    exact = lv.simulate(problem, scheme="lobatto-iiia-iiib-5", h=0.005, t_end=3.0)
+    start = dict(q0=problem.q0, v0=problem.v0)
+    run = run_of(double_pendulum().formulate(formulation), tolerance, 3.0, **start)
+    exact = lv.simulate(double_pendulum().formulate("ggl"), scheme="radau-iia-3", h=0.001, t_end=3.0, **start)
     assert run.statistics.steps <= most and run.statistics.unsolved == 0
-    assert np.abs(run.x[-1, :4] - exact.q[-1]).max() < 300 * tolerance
-    assert np.abs(run.y[-1, :2] - exact.multipliers[-1]).max() < 1e5 * tolerance
+    assert np.abs(run.x[-1, :4] - exact.x[-1, :4]).max() < 300 * tolerance
+    assert np.abs(run.y[:, :2] - exact.at(run.t).y[:, :2]).max() < forces
 
 
 # -- control ----------------------------------------------------------------------------------------------------------

@@ -252,7 +252,11 @@ def test_stages_and_multipliers_of_steps():
     assert np.abs(inner.Q3 - run.x[1:, :3]).max() < 1e-13 and np.abs(inner.Q1 - run.x[:-1, :3]).max() < 1e-14
     few = run.step_values(["P2", "L1"], steps=[3, 7])
     assert set(few) == {"t", "h", "P2", "L1"} and np.array_equal(few.P2, inner.P2[[3, 7]])
-    for wrong, words in ((dict(names="Q9"), "a step has no 'Q9'"), (dict(steps=[20]), "numbered from 0 to 19")):
+    assert np.array_equal(run.step_values("P2", steps=7).P2, inner.P2[[7]])
+    for steps in ([20], [0.5], [[1, 2]], -1):
+        with pytest.raises(lv.InputError, match="numbered from 0 to 19"):
+            run.step_values(steps=steps)
+    for wrong, words in ((dict(names="Q9"), "a step has no 'Q9'"), (dict(steps=[1, [2, 3]]), "steps must be")):
         with pytest.raises(lv.InputError, match=words):
             run.step_values(**wrong)
 

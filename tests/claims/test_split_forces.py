@@ -13,6 +13,7 @@ from livens import math as m
 from livens.bodies import Inertia, director_body
 from livens.errors import InputError, ModelError
 from livens.models.summed import dynamics
+from livens.schemes.recipes.twists import twists
 
 STEPS = [0.01 / 2**i for i in range(4)]
 
@@ -289,3 +290,13 @@ def test_imex_on_a_body_that_turns():
         lv.simulate(
             pendulum(), q0=CASES["multipliers"][1][0], v0=CASES["multipliers"][1][1], scheme="imex", h=0.1, t_end=1
         )
+
+
+def test_masses_survive_that_the_dynamics_are_forgotten():
+    """Of many models only the last are kept derived: what is derived anew is in other symbols."""
+    system = sliding()
+    found, k = twists(system), ca.DM(system.parameter_vector())
+    before = found.mass_matrix([0.2, 1.1], [0.0, 0.0], k)
+    dynamics.cache_clear()
+    assert np.array_equal(np.array(found.mass_matrix([0.2, 1.1], [0.0, 0.0], k)), np.array(before))
+    assert np.isfinite(np.array(found.masses(k))).all()

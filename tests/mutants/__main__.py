@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import compileall
-import contextlib
-import json
-import os
+import functools
 import queue
-import shutil
-import subprocess
+import signal
 import sys
-import tempfile
 import threading
 import time
-import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from mutants.changes import Change, chosen, written
+from mutants.copies import LIMIT, LONGEST, NOT_FOUND, PACKAGE, ROOT, Copy, Outcome, limit
+from mutants.known import Tracks, known_killers, known_survivors, proof_of, write_killers
 from mutants.targets import BY_HAND, TARGETS
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = Path("src") / "livens"
-SURVIVORS = Path(__file__).with_name("survivors.toml")
-KILLERS = Path(__file__).with_name("killers.json")
-#: Tests of one change that take longer than this hang, or the machine is busy: that decides nothing.
-_LONGEST = 900
-#: What is said of a test whose name was cut off.
-NOT_FOUND = "there is no such test"
 #: What has to be caught, of all changes.
 _SHARE = 0.95
 
 
-def all_changes() -> list[Change]:
+@functools.cache
+def all_changes() -> tuple[Change, ...]:
     """Those by hand, then those that are generated, file after file."""
     sources = {path: (ROOT / PACKAGE / path).read_text() for target in TARGETS for path in target.files}
     made = [written(path, sources[path], before, after) for path, before, after in BY_HAND]
@@ -42,116 +31,156 @@ def all_changes() -> list[Change]:
     for target in TARGETS:
         for path in target.files:
             made += [c for c in chosen(path, sources[path], target.count) if (c.path, c.source) not in seen]
-    return made
+    return tuple(made)
 
 
-def proof_of(path: str) -> tuple[str, ...]:
-    """The tests that claim to prove a file."""
-    return next(target.tests for target in TARGETS if path in target.files)
+class Trial:
+    """Changes that are tried in copies side by side, and what became of them."""
 
+    def __init__(
+        self, changes: list[Change], *, learn: bool = False, trace: bool = False, near: bool = False,
+        longest: float = LONGEST, killers: dict[str, str] | None = None, tracks: Tracks | None = None,
+    ) -> None:  # fmt: skip
+        self.changes, self._learn, self._trace, self._near, self._longest = changes, learn, trace, near, longest
+        self.reasons = known_survivors()
+        self.killers = known_killers() if killers is None else killers
+        self.tracks = tracks or Tracks.read()
+        self.found: dict[str, str] = {}  # verdicts, by the key of the change
+        self.seconds = 0.0
+        self.troubles: dict[str, str] = {}
+        self._right: dict[str, Outcome] = {}  # tests on the source as it is
+        self._lock = threading.Lock()
 
-class Copy:
-    """A copy of the project in which one file at a time is wrong, and a process that runs its tests."""
+    # -- the source as it is ------------------------------------------------------------------------------------------
+    def reference(self, copy: Copy, tests: list[str]) -> None:
+        """Run tests on the source as it is, all at once: those that noticed a change last time must pass."""
+        if tests:
+            found = copy.run(tests, keep=True, all_of_them=True)
+            missing = set() if found.tests else set(tests)  # one name that is not there, and pytest runs none
+            with self._lock:
+                for test in set(tests) - missing:
+                    code = 1 if test in found.failed or test not in found.tests else 0
+                    wall = found.tests.get(test, (0.0, ()))[0]
+                    why = {test: found.failed[test]} if test in found.failed else {}
+                    self._right[test] = Outcome(code, why, None, {}, {}, found.text, wall, wall)
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in ("src", "tests", "docs", "pyproject.toml", "README.md", "CHANGELOG.md"):
-            there = ROOT / name
-            if there.is_dir():
-                shutil.copytree(there, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy2(there, folder / name)
-        compileall.compile_dir(folder / "src", quiet=2)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
-        self._nest = subprocess.Popen(
-            [sys.executable, "-m", "mutants.nest"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True,
-        )  # fmt: skip
+    def trace(self, copy: Copy, file: str) -> None:
+        """Learn what the tests of a file take and come by."""
+        found = copy.run([file], keep=True, all_of_them=True, trace=True)
+        with self._lock:
+            self.tracks.add(found.tests)
+            self.tracks.write()
+        print(f"{file}: {len(found.tests)} tests, {found.seconds:.0f} s", flush=True)
 
-    def close(self) -> None:
-        assert self._nest.stdin is not None
-        self._nest.stdin.close()
-        self._nest.wait()
+    def right(self, copy: Copy, test: str) -> Outcome:
+        """One test on the source as it is."""
+        with self._lock:
+            known = self._right.get(test)
+        if known is None:
+            known = copy.run([test], keep=True)
+            with self._lock:
+                self._right[test] = known
+        return known
 
-    def passes(self, tests: tuple[str, ...], keep: bool = False) -> tuple[bool | None, str]:
-        """Whether the tests pass, and what was said last; `keep` what Python compiles, if nothing is wrong.
+    # -- one change ---------------------------------------------------------------------------------------------------
+    def tried(self, copy: Copy, change: Change) -> tuple[str, str]:
+        """The verdict, and the test that noticed, by the one that noticed last time, if any did, and then by all."""
+        if change.key in self.reasons and not self._learn:
+            return "known", ""
+        first = self.killers.get(change.key, "")
+        if first and self.right(copy, first).passed:
+            seconds = {first: self.right(copy, first).seconds}
+            with copy.wrong(change):
+                found = copy.run([first], known=seconds)
+            if not found.passed:
+                return self._judged(copy, found, (first,), seconds)
+        known, inside = self.tracks.order(change, self.killers)
+        tests = tuple(known)[:inside] if self._near and inside else proof_of(change.path)
+        with copy.wrong(change):
+            found = copy.run(tests, known=known, word=word_of(change.path), longest=self._longest)
+        return ("survived", "") if found.passed else self._judged(copy, found, tests, known)
 
-        Native code is kept by its content, so that wrong code is found by nobody else.
-        """
-        arguments = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", *(f"tests/{test}" for test in tests)]
-        job = dict(arguments=arguments, folder=str(self.folder), seconds=_LONGEST, keep=keep)
-        assert self._nest.stdin is not None and self._nest.stdout is not None
-        print(json.dumps(job), file=self._nest.stdin, flush=True)
-        found = json.loads(self._nest.stdout.readline())
-        if found["code"] is None:
-            return None, f"took longer than {_LONGEST} s"
-        if found["code"] == 5:  # there are no such tests
-            raise RuntimeError(f"pytest could not be used: {found['text']}")
-        if found["code"] == 4 and any("not found" in line for line in found["lines"]):
-            return False, NOT_FOUND
-        return found["code"] == 0, (found["lines"] or [f"exit code {found['code']}"])[0]
+    def _judged(self, copy: Copy, found: Outcome, tests: tuple[str, ...], known: dict[str, float]) -> tuple[str, str]:
+        """A test that notices has to pass as the source is, and one that hangs has to be quick there."""
+        if found.code is None and found.hung is None and not found.failed:
+            return "not decided", f"all tests together took longer than {found.wall:.0f} s"
+        named = next(iter(found.failed), found.hung or "")
+        if "::" not in named:  # no test has begun: any one of the file will do
+            named = next((test for test in (*known, *tests) if test.startswith(named)), tests[0])
+        right = self.right(copy, named)
+        if right.reason == NOT_FOUND and tests != (named,):
+            right = self.right(copy, tests[0])
+        if not right.passed:
+            self.troubles[named] = right.reason
+            return "not decided", f"{named} does not pass as the source is"
+        if found.code is None and not found.failed:
+            allowed = limit(known.get(named, 0.0)) if found.hung else 10 * LIMIT
+            again = copy.run([named], keep=True)  # now, as the machine may be busy
+            needed = again.walls.get(named, again.wall) if found.hung else again.wall
+            if not again.passed or needed > allowed / 10:
+                return "not decided", f"{named} took too long, and takes {needed:.0f} s as the source is"
+        return "caught", named
 
-    @contextlib.contextmanager
-    def wrong(self, change: Change) -> Iterator[None]:
-        """While the file of a change is wrong; what Python has compiled of it does not count then, by its time."""
-        path = self.folder / PACKAGE / change.path
-        right, times = path.read_text(), path.stat()
-        path.write_text(change.source)
-        os.utime(path, (times.st_atime, times.st_mtime + 1000))
+    # -- all of them --------------------------------------------------------------------------------------------------
+    def run(self, workers: int) -> None:
+        files = [file for change in self.changes if change.key not in self.killers for file in proof_of(change.path)]
+        first = sorted({test for change in self.changes if (test := self.killers.get(change.key, ""))})
+        todo: queue.SimpleQueue[Change | str] = queue.SimpleQueue()
+        for job in (*(self.tracks.missing(files) if self._trace else ()), *self.changes):
+            todo.put(job)
+        copies: list[Copy] = []
+        problems: list[BaseException] = []
+
+        def work(copy: Copy, mine: list[str]) -> None:
+            try:
+                self.reference(copy, mine)
+                while not problems:
+                    job = todo.get_nowait()
+                    self.trace(copy, job) if isinstance(job, str) else self._try(copy, job)
+            except queue.Empty:
+                pass
+            except BaseException as problem:
+                problems.append(problem)
+
         try:
-            yield
+            copies += [Copy() for _ in range(workers)]
+            shares = [first[len(first) * i // workers : len(first) * (i + 1) // workers] for i in range(workers)]
+            threads = [
+                threading.Thread(target=work, args=pair, daemon=True) for pair in zip(copies, shares, strict=True)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
         finally:
-            path.write_text(right)
-            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            for copy in copies:
+                copy.close()
+        self.seconds = sum(copy.seconds for copy in copies)
+        if problems:
+            raise problems[0]
 
-    def catches(self, change: Change, tests: tuple[str, ...]) -> tuple[str, str]:
-        """Whether a change is "caught" or has "survived", or was "not decided", and by what."""
-        with self.wrong(change):
-            passed, said = self.passes(tests)
-        return {True: "survived", False: "caught", None: "not decided"}[passed], said
-
-
-class Baseline:
-    """Whether tests pass as the source is: each set of them is run once, when it is first asked for.
-
-    A change that fails tests which fail anyway is not caught.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, ...], str] = {}
-        self._locks: defaultdict[tuple[str, ...], threading.Lock] = defaultdict(threading.Lock)
-        self._choosing = threading.Lock()
-
-    def trouble(self, copy: Copy, tests: tuple[str, ...]) -> str:
-        """What is said if they do not pass."""
-        with self._choosing:
-            lock = self._locks[tests]
-        with lock:
-            if tests not in self._known:
-                passed, said = copy.passes(tests, keep=True)
-                self._known[tests] = "" if passed else said
-            return self._known[tests]
+    def _try(self, copy: Copy, change: Change) -> None:
+        before, (verdict, said) = copy.seconds, self.tried(copy, change)
+        with self._lock:
+            self.found[change.key] = verdict
+            if verdict == "caught":
+                self.killers[change.key] = said
+            elif verdict == "survived":
+                self.killers.pop(change.key, None)
+            if self._learn:
+                write_killers(self.killers)
+            print(f"{change.name}\n    {verdict}: {said[:140]} ({copy.seconds - before:.0f} s)", flush=True)
 
 
-def known_survivors() -> dict[str, str]:
-    """Changes that no test can or need notice, with the reason, by what they change (without the line)."""
-    return {entry["change"]: entry["reason"] for entry in tomllib.loads(SURVIVORS.read_text())["survivor"]}
+def word_of(path: str) -> str:
+    """What a scheme is called, by its file."""
+    return Path(path).stem.replace("_", "-") if path.startswith("schemes/") else ""
 
 
-def known_killers() -> dict[str, str]:
-    """The test that noticed a change last time, by what it changes: it is tried first."""
-    return dict(json.loads(KILLERS.read_text())) if KILLERS.exists() else {}
-
-
-def killer_of(said: str) -> str:
-    """The test that is named in a line of pytest."""
-    name = said.partition(" - ")[0].removeprefix("FAILED ").removeprefix("ERROR ").strip()
-    return name.removeprefix("tests/") if "::" in name else ""
-
-
-def without_line(change: Change) -> str:
-    path, _, rest = change.name.split(":", 2)
-    return f"{path}:{rest}"
+def picked(changes: Iterable[Change], only: str, count: int | None) -> list[Change]:
+    """Those in files whose path contains one of some texts, or so many of them, spread over all."""
+    found = [change for change in changes if any(text in change.path for text in only.split(","))]
+    return found if not count or count >= len(found) else [found[len(found) * i // count] for i in range(count)]
 
 
 def main() -> int:
@@ -159,85 +188,46 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="Try this many changes, spread over all.")
     parser.add_argument("--only", default="", help="Only files whose path contains one of these texts, with commas.")
     parser.add_argument("--by-hand", action="store_true", help="Only the changes that somebody thought of.")
+    parser.add_argument("--new", action="store_true", help="Only changes that no test is known to notice.")
+    parser.add_argument("--trace", action="store_true", help="Look first which tests call which functions.")
+    parser.add_argument("--longest", type=float, default=LONGEST, help="Seconds for all tests of a change.")
+    parser.add_argument("--near", action="store_true", help="Only by tests that are known to call the function.")
     parser.add_argument("--list", action="store_true", help="Print the changes and do nothing.")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument(
-        "--learn", action="store_true", help=f"Write down which test noticed a change ({KILLERS.name})."
-    )
+    parser.add_argument("--learn", action="store_true", help="Write down which test noticed a change.")
     given = parser.parse_args()
-    everything = all_changes()[: len(BY_HAND) if given.by_hand else None]
-    changes = [c for c in everything if any(text in c.path for text in given.only.split(","))]
-    if given.count and given.count < len(changes):
-        changes = [changes[len(changes) * i // given.count] for i in range(given.count)]
+    changes = picked(all_changes()[: len(BY_HAND) if given.by_hand else None], given.only, given.count)
+    if given.new:
+        known = known_killers().keys() | known_survivors().keys()
+        changes = [change for change in changes if change.key not in known]
     if given.list:
-        print("\n".join(change.name for change in changes))
+        print("\n".join(f"{change.name}\n    {change.key}" for change in changes))
         return 0
-    begun, reasons, killers = time.monotonic(), known_survivors(), known_killers()
-    todo: queue.SimpleQueue[Change] = queue.SimpleQueue()
-    for job in changes:
-        todo.put(job)
-    found: Counter[str] = Counter()
-    survived: list[Change] = []
-    troubles: dict[tuple[str, ...], str] = {}
-    telling, baseline = threading.Lock(), Baseline()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    begun, trial = (
+        time.monotonic(),
+        Trial(changes, learn=given.learn, trace=given.trace, near=given.near, longest=given.longest),
+    )
+    trial.run(given.workers)
+    return told(trial, time.monotonic() - begun)
 
-    def tried(copy: Copy, change: Change) -> tuple[str, str]:
-        """By the test that noticed it last time, if one did, then by all."""
-        first = killers.get(without_line(change), "")
-        sets = [(first,)] if first and not baseline.trouble(copy, (first,)) else []
-        for tests in (*sets, proof_of(change.path)):
-            verdict, said = copy.catches(change, tests)
-            if verdict == "caught":
-                # whether the test that noticed passes as the source is; all of them, if it has no name
-                named = killer_of(said)
-                alone = (named,) if named and baseline.trouble(copy, (named,)) != NOT_FOUND else tests
-                if trouble := baseline.trouble(copy, alone):
-                    with telling:
-                        troubles[alone] = trouble
-                    return "not decided", trouble
-                break
-        return verdict, said
 
-    def work(folder: Path) -> None:
-        copy = Copy(folder)
-        while True:
-            try:
-                change = todo.get_nowait()
-            except queue.Empty:
-                break
-            started = time.monotonic()
-            verdict, said = tried(copy, change)
-            with telling:
-                found[verdict] += 1
-                if verdict == "survived":
-                    survived.append(change)
-                name = without_line(change)
-                if verdict == "caught" and killer_of(said):
-                    killers[name] = killer_of(said)
-                elif verdict == "survived":
-                    killers.pop(name, None)
-                if given.learn:
-                    KILLERS.write_text(json.dumps(dict(sorted(killers.items())), indent=0) + "\n")
-                seconds = time.monotonic() - started
-                print(f"{change.name}\n    {verdict}: {said[:140]} ({seconds:.0f} s)", flush=True)
-        copy.close()
-
-    with tempfile.TemporaryDirectory() as place:
-        folders = [Path(place) / str(i) for i in range(given.workers)]
-        threads = [threading.Thread(target=work, args=(folder,)) for folder in folders]
-        for folder, thread in zip(folders, threads, strict=True):
-            folder.mkdir()
-            thread.start()
-        for thread in threads:
-            thread.join()
-    for tests, trouble in troubles.items():
-        print(f"the tests {', '.join(tests)} do not pass as the source is: {trouble}")
-    unknown = [change for change in survived if without_line(change) not in reasons]
-    counts = ", ".join(f"{found[name]} {name}" for name in ("caught", "survived", "not decided"))
-    print(f"\n{len(changes)} changes, {counts}; {(time.monotonic() - begun) / 60:.0f} minutes")
-    for change in survived:
-        print(f"  {change.name}\n    {reasons.get(without_line(change), 'no reason is known: write a test')}")
-    return int(bool(unknown or troubles) or found["caught"] < _SHARE * len(changes))
+def told(trial: Trial, seconds: float) -> int:
+    """Print the figures; 1 if too few changes were caught, or one survived for no reason that is known."""
+    for test, trouble in trial.troubles.items():
+        print(f"{test} does not pass as the source is: {trouble}")
+    found, changes = trial.found, trial.changes
+    left = [change for change in changes if found[change.key] != "caught"]
+    unknown = [change for change in left if change.key not in trial.reasons]
+    counts = Counter("known" if change.key in trial.reasons else found[change.key] for change in left)
+    print(
+        f"\n{len(changes)} changes: {len(changes) - len(left)} caught, {counts['known']} survived for known reasons, "
+        f"{counts['survived']} survived, {counts['not decided']} not decided; "
+        f"{seconds / 60:.0f} minutes, {trial.seconds / 60:.0f} of the processor"
+    )
+    for change in left:
+        print(f"  {change.name}\n    {trial.reasons.get(change.key, 'no reason is known: write a test')}")
+    return int(bool(unknown or trial.troubles) or len(changes) - len(left) < _SHARE * len(changes))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
+import hashlib
 import itertools
-import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,23 +24,35 @@ _NOT_THERE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.Import, a
 
 @dataclass(frozen=True)
 class Change:
-    """Text of a file that is replaced once; `line` is where, and `source` the whole file afterwards."""
+    """Text of a file that is replaced once; `source` is the whole file afterwards.
+
+    `line` and `function` say where, `key` the same without the number of the line, which moves: it is what the change
+    is remembered by.
+    """
 
     path: str
     line: int
+    function: str
     before: str
     after: str
     source: str
+    key: str
 
     @property
     def name(self) -> str:
-        return f"{self.path}:{self.line}: {' '.join(self.before.split())} -> {' '.join(self.after.split())}"
+        return f"{self.path}:{self.line}: {_words(self.before)} -> {_words(self.after)}"
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
 
 
 def changed(node: ast.AST) -> ast.AST | None:
-    """The same expression, wrong."""
-    other = copy.deepcopy(node)
+    """The same expression, wrong; its parts are those of the right one."""
+    other = copy.copy(node)
     match other:
+        case ast.BinOp(left=ast.Constant(value=0), op=ast.Mult()):
+            return None  # zeros of the kind of something, and divided by it they are the same
         case ast.BinOp() if type(other.op) in _OPERATORS:
             other.op = _OPERATORS[type(other.op)]()
         case ast.Compare() if len(other.ops) == 1 and type(other.ops[0]) in _COMPARISONS:
@@ -58,19 +72,34 @@ def changed(node: ast.AST) -> ast.AST | None:
     return other
 
 
-def _sites(tree: ast.AST) -> Iterator[ast.expr]:
+def _sites(tree: ast.AST, within: str = "") -> Iterator[tuple[ast.expr, str]]:
+    """Expressions that can be changed, with the function they are in, as Python calls it."""
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, _NOT_THERE):
             continue
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for statement in child.body:
-                yield from _sites(ast.Module([statement], []))
+                yield from _sites(ast.Module([statement], []), f"{within}{child.name}.<locals>.")
+            continue
+        if isinstance(child, ast.ClassDef):
+            yield from _sites(child, f"{within}{child.name}.")
             continue
         if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
             continue  # a docstring
         if isinstance(child, ast.expr) and changed(child) is not None:
-            yield child
-        yield from _sites(child)
+            yield child, within.rpartition(".<locals>.")[0]
+        yield from _sites(child, within)
+
+
+def _guards(tree: ast.AST) -> Iterator[ast.AST]:
+    """What keeps programmers from mistakes, such as `frozen=True` and `strict=True`, and seeds: any number will do."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from node.decorator_list
+        elif isinstance(node, ast.keyword) and node.arg == "strict":
+            yield node.value
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng"):
+            yield from node.args
 
 
 class Source:
@@ -78,50 +107,81 @@ class Source:
 
     def __init__(self, path: str, text: str) -> None:
         self.path, self._data = path, text.encode()
-        self._starts = [0]
+        self._lines, self._starts = text.splitlines(), [0]
         for line in text.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line.encode()))
         tree = ast.parse(text)
-        self.sites = list(_sites(tree))
-        # options of a dataclass, such as frozen=True, keep programmers from mistakes, and no run depends on them
-        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-        self._beside = {id(node) for one in classes for part in one.decorator_list for node in ast.walk(part)}
+        self._beside = {id(node) for part in _guards(tree) for node in ast.walk(part)}
+        counts: Counter[str] = Counter()
+        self.sites: list[tuple[str, ast.expr, str]] = []  # keys, expressions, and the functions they are in
+        for node, function in sorted(_sites(tree), key=lambda site: (site[0].lineno, site[0].col_offset)):
+            if id(node) not in self._beside:
+                key = self._key(node, function)
+                counts[key] += 1  # the same text may be again in a line, and the same line in a function
+                self.sites.append((key if counts[key] == 1 else f"{key} | {counts[key]}", node, function))
 
-    def change(self, node: ast.expr) -> Change | None:
-        """The change at a site; none if no program is left, or nothing that a test can notice."""
-        if id(node) in self._beside:
-            return None
+    def _texts(self, node: ast.expr) -> tuple[str, str, slice]:
+        """What is there, what is put there instead, and where that is."""
         first = self._starts[node.lineno - 1] + node.col_offset
         last = self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         other = changed(node)
         assert other is not None
-        after = f"({ast.unparse(other)})"
-        source = (self._data[:first] + after.encode() + self._data[last:]).decode()
-        try:
-            ast.parse(source)
-        except SyntaxError:
-            return None
-        return Change(self.path, node.lineno, self._data[first:last].decode(), after, source)
+        return self._data[first:last].decode(), f"({ast.unparse(other)})", slice(first, last)
+
+    def _key(self, node: ast.expr, function: str) -> str:
+        before, after, _ = self._texts(node)
+        line = self._lines[node.lineno - 1].strip()
+        return f"{self.path}: {_words(before)} -> {_words(after)} | {function} | {line}"
+
+    def changes(self) -> Iterator[Change]:
+        """Those of which a program is left."""
+        for key, node, function in self.sites:
+            before, after, place = self._texts(node)
+            source = (self._data[: place.start] + after.encode() + self._data[place.stop :]).decode()
+            with contextlib.suppress(SyntaxError):
+                ast.parse(source)
+                yield Change(self.path, node.lineno, function, before, after, source, key)
 
 
 def possible(path: str, text: str) -> list[Change]:
     """All changes of a file, in the order of its lines."""
-    source = Source(path, text)
-    found = [change for node in source.sites if (change := source.change(node)) is not None]
-    return sorted(found, key=lambda change: (change.line, change.before))
+    return list(Source(path, text).changes())
 
 
 def chosen(path: str, text: str, count: int) -> list[Change]:
-    """Some of them, the same in every run as long as the file is."""
+    """Some of them, drawn by what they change: where the file is changed elsewhere, they stay the same."""
     source = Source(path, text)
-    sites = random.Random(path).sample(source.sites, len(source.sites))
-    made = (change for node in sites if (change := source.change(node)) is not None)
-    return list(itertools.islice(made, count))
+    source.sites.sort(key=lambda site: hashlib.sha256(site[0].encode()).digest())
+    return list(itertools.islice(source.changes(), count))
 
 
 def written(path: str, text: str, before: str, after: str) -> Change:
     """A change that somebody thought of."""
     if text.count(before) != 1:
         raise ValueError(f"{path} has {before!r} {text.count(before)} times, not once")
-    line = text[: text.index(before)].count("\n") + 1
-    return Change(path, line, before, after, text.replace(before, after))
+    place = text.index(before)
+    line = text[:place].count("\n") + 1
+    return Change(
+        path, line, _function_at(text, line), before, after, text.replace(before, after),
+        f"{path}: {_words(before)} -> {_words(after)}",
+    )  # fmt: skip
+
+
+def _function_at(text: str, line: int) -> str:
+    """The function that a line is in, as Python calls it."""
+    found = ""
+
+    def look(node: ast.AST, within: str) -> None:
+        nonlocal found
+        for child in ast.iter_child_nodes(node):
+            inner = within
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                name = f"{within}{child.name}"
+                inside = child.lineno <= line <= (child.end_lineno or child.lineno)
+                if inside and not isinstance(child, ast.ClassDef):
+                    found = name
+                inner = f"{name}." if isinstance(child, ast.ClassDef) else f"{name}.<locals>."
+            look(child, inner)
+
+    look(ast.parse(text), "")
+    return found

@@ -99,11 +99,23 @@ def test_wheelset(field):
     assert np.abs(np.concatenate([run.x[-1], run.y[-1]]) - exact).max() < 2e-10
 
 
+def test_wheelset_index():
+    """Numbers drawn at random put no wheel on its rail; its multipliers have index 2 all the same."""
+    model = lv.problems.load("wheelset").system
+    indices = dict(zip((*model.coordinates, *model.algebraic), model.pencil.indices, strict=True))
+    assert {name for name, index in indices.items() if index == 2} == {"lambda_left", "lambda_right"}
+    assert model.index == 2
+    start = lv.problems.load("wheelset").start_values
+    with pytest.raises(lv.InputError, match="the rate of constraint 0 is violated"):
+        lv.simulate(model, x0=start["x0"], y0=start["y0"] + [1e-5, 0, 0, 0, 0, 0], h=1e-3, t_end=1e-3)
+
+
 @pytest.mark.slow
-def test_wheelset_to_the_end(field):
+@pytest.mark.parametrize("tolerance", [1e-9, 1e-10])
+def test_wheelset_to_the_end(field, tolerance):
     """Ten seconds of swaying from rail to rail: to what the reference is good for."""
     problem = lv.problems.load("wheelset")
-    control = lv.StepControl(tolerance=1e-9, absolute=1e-11)
+    control = lv.StepControl(tolerance=tolerance, absolute=tolerance / 100)
     run = lv.simulate(problem, scheme="radau-iia-3", t_end=10.0, control=control)
     row = placed(field["wheelset"]["reference"], 10.0)
     error = np.abs(np.concatenate([run.x[-1], run.y[-1]]) - internal(row["y"])).max()

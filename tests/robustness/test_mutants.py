@@ -1,26 +1,42 @@
-"""The list of changes that `make mutants` makes: it fits the source as it is, and is long enough."""
+"""What `make mutants` does: its list fits the source as it is and is long enough, and it judges rightly."""
 
 import ast
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
-from mutants.__main__ import PACKAGE, ROOT, all_changes, known_survivors, proof_of, without_line
-from mutants.changes import possible
+import pytest
+
+from mutants.__main__ import Trial, all_changes
+from mutants.changes import possible, written
+from mutants.copies import PACKAGE, ROOT, Copy, Outcome
+from mutants.known import Tracks, known_killers, known_survivors, proof_of
 
 
+# -- the list -----------------------------------------------------------------------------------------------------
 def test_the_changes_can_be_made():
     """At least 150, no two alike, each of which is a program; the tests that are to notice are there."""
     changes = all_changes()
     assert len(changes) >= 150 and len({(change.path, change.source) for change in changes}) == len(changes)
+    assert len({change.key for change in changes}) == len(changes)
     for change in changes:
         assert change.source != (ROOT / PACKAGE / change.path).read_text()
         ast.parse(change.source)
         assert all((ROOT / "tests" / test).is_file() for test in proof_of(change.path))
 
 
-def test_every_known_survivor_is_a_change():
-    for known in known_survivors():
-        path = known.partition(":")[0]
-        made = [change for change in all_changes() if change.path == path]
-        assert known in {without_line(change) for change in made + possible(path, (ROOT / PACKAGE / path).read_text())}
+def test_what_is_known_fits_the_source():
+    """Changes that survive for a reason are possible, and tests that noticed one are in files that are there."""
+    keys = {change.key for change in all_changes()}
+    for survivor in known_survivors().keys() - keys:
+        path = survivor.partition(":")[0]
+        assert survivor in {change.key for change in possible(path, (ROOT / PACKAGE / path).read_text())}
+    for test in known_killers().values():
+        assert (ROOT / "tests" / test.partition("::")[0]).is_file()
 
 
 def test_a_change_is_one_place():
@@ -28,3 +44,152 @@ def test_a_change_is_one_place():
     found = {change.after for change in possible("a.py", text)}
     assert found == {"(x - 1)", "(2)", "(x >= 2)", "(3)", "(x)"}
     assert [change.after for change in possible("a.py", "@dataclass(frozen=True)\nclass A:\n    b = 1\n")] == ["(2)"]
+    assert not possible("a.py", "for a, b in zip(c, d, strict=True):\n    default_rng(7)\n")
+
+
+def test_a_change_has_the_same_name_elsewhere():
+    """It is known by the function and the line, wherever that stands; twins in a line are told apart."""
+    text = "class A:\n    def f(self, x):\n        return x + 1 - 1\n"
+    names = [change.key for change in possible("a.py", text)]
+    assert names == [change.key for change in possible("a.py", "import os\n\n\n" + text)]
+    assert len(set(names)) == 4 and {change.function for change in possible("a.py", text)} == {"A.f"}
+    assert written("a.py", text, "x + 1", "x").function == "A.f"
+
+
+# -- a project of three lines ---------------------------------------------------------------------------------------
+SOURCE = "def twice(x):\n    return 2 * x\n"
+TESTS = """
+import subprocess, sys
+from livens.small import twice
+
+def test_nothing():
+    assert twice(0) == 0
+
+def test_three():
+    assert twice(3) == 6
+
+def test_always_wrong():
+    assert twice(1) == 3
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "src" / "livens").mkdir(parents=True)
+    (tmp_path / "src" / "livens" / "__init__.py").write_text("")
+    (tmp_path / "src" / "livens" / "small.py").write_text(SOURCE)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_small.py").write_text(TESTS)
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    return tmp_path
+
+
+def change_to(after):
+    return written("small.py", SOURCE, "2 * x", after)
+
+
+def test_tests_are_run_in_a_copy(project, monkeypatch):
+    """Those that are known first; what they call is seen; a change is there while it is tried, and no longer."""
+    good = ["test_small.py::test_three", "test_small.py::test_nothing"]
+    monkeypatch.setattr("mutants.copies.LIMIT", 5.0)
+    copy = Copy(project)
+    try:
+        right = copy.run(good, trace=True)
+        assert right.passed and set(right.tests) == set(good)
+        assert right.tests[good[0]][1] == ("small.py twice",)
+        with copy.wrong(change_to("x + x + 1")):
+            wrong = copy.run(good, known=dict.fromkeys(good, 0.0))
+            other = copy.run(good, known=dict.fromkeys(good[::-1], 0.0), all_of_them=True)
+        assert list(wrong.failed) == good[:1] and list(other.failed) == good[::-1]
+        with copy.wrong(change_to("__import__('time').sleep(1e9)")):
+            assert copy.run(good[:1], known={good[0]: 0.0}).hung == good[0]
+        assert copy.run(good).passed and "no such test" in copy.run(["test_small.py::test_other"]).reason
+    finally:
+        copy.close()
+    assert not copy.folder.exists()
+
+
+class _Told:
+    """Instead of a copy: outcomes that are told, for a wrong source and for the right one."""
+
+    seconds = 0.0
+
+    def __init__(self, wrong, right):
+        self._found = {True: wrong, False: right}
+        self._is_wrong = False
+
+    def wrong(self, change):
+        return self
+
+    def __enter__(self):
+        self._is_wrong = True
+
+    def __exit__(self, *_):
+        self._is_wrong = False
+
+    def run(self, tests, **options):
+        return self._found[self._is_wrong]
+
+
+def outcome(code=0, failed=None, hung=None, wall=0.1):
+    return Outcome(code, failed or {}, hung, {}, {"a::b": wall}, "", wall, wall)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "verdict"),
+    [
+        (outcome(), outcome(), "survived"),
+        (outcome(1, {"a::b": "3 != 4"}), outcome(), "caught"),
+        (outcome(1, {"a::b": "3 != 4"}), outcome(1, {"a::b": "3 != 4"}), "not decided"),  # it fails anyway
+        (outcome(-11), outcome(), "caught"),  # a crash
+        (outcome(None, hung="a::b", wall=60.0), outcome(wall=5.9), "caught"),
+        (outcome(None, hung="a::b", wall=60.0), outcome(wall=6.1), "not decided"),  # the machine is busy
+        (outcome(None, hung="a::b", wall=60.0), outcome(None, hung="a::b", wall=60.0), "not decided"),
+        (outcome(None, wall=1200.0), outcome(wall=130.0), "not decided"),  # all tests together took too long
+    ],
+)
+def test_verdicts(wrong, right, verdict):
+    change = all_changes()[0]
+    trial = Trial([change], killers={}, tracks=Tracks())
+    assert trial.tried(_Told(wrong, right), change)[0] == verdict
+
+
+def test_nothing_is_left_behind(project):
+    """A test starts a process and waits for it; whoever runs the tests is killed, and everything ends."""
+    started = project / "started"
+    (project / "tests" / "test_long.py").write_text(
+        "import os, subprocess, sys\n"
+        "def test_long():\n"
+        f"    program = [sys.executable, '-c', 'import time; time.sleep(1e5)']\n"
+        f"    child = subprocess.Popen(program, start_new_session=True)\n"
+        f"    open({str(started)!r}, 'w').write(f'{{child.pid}} {{os.getpid()}} ')\n"
+        "    child.wait()\n"
+    )
+    program = (
+        f"from mutants.copies import Copy; from pathlib import Path; copy = Copy(Path({str(project)!r}))\n"
+        "import json; print(json.dumps(str(copy.folder)), flush=True)\n"
+        "copy.run(['test_long.py'])\n"
+    )
+    owner = subprocess.Popen(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT / "tests")}, stdout=subprocess.PIPE
+    )
+    folder = Path(json.loads(owner.stdout.readline()))
+    while not started.exists() or len(started.read_text().split()) < 2:
+        time.sleep(0.05)
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    owner.stdout.close()
+    processes = [Path(f"/proc/{pid}") for pid in started.read_text().split()]
+    while folder.exists() or any(process.exists() for process in processes):  # for ever, if it does not work
+        time.sleep(0.05)
+
+
+# -- the source itself ----------------------------------------------------------------------------------------------
+def test_a_handful_is_caught():
+    """Changes of schemes, tableaus, engine, files and verdicts, by the tests that are known to notice them."""
+    killers, changes = known_killers(), all_changes()
+    paths = ("analysis/round_off", "engine/newton", "schemes/tableaus", "run/extremes", "results/dense")
+    handful = [next(c for c in changes if c.path.startswith(path) and c.key in killers) for path in paths]
+    trial = Trial(handful)
+    trial.run(workers=1)
+    assert [trial.found[change.key] for change in handful] == ["caught"] * len(paths)

@@ -20,6 +20,7 @@ from livens.engine.element_table import ElementTable
 from livens.errors import InputError, suggestion
 from livens.models import columns
 from livens.models.element import ElementModel
+from livens.models.found_contacts import ACCOUNTS, FoundContacts
 from livens.models.system import System
 from livens.results.result import MissingVariableError, Result
 
@@ -51,22 +52,47 @@ def by_element(result: Result, what: Any) -> dict[str, np.ndarray]:
     expression = _STORED.get(what) or _POWERS[what]
     having = [group.elements for group in system.groups if not ca.SX(expression(group.model)).is_zero()]
     owners = np.sort(np.concatenate(having)).tolist() if having else []
+    moving: list[int] = []
     own = columns.placed(
         system, len(system.elements), lambda e: expression(e.model), lambda group: group.elements[:, None]
     )
     values = _table(result, system, own)[:, owners]
+    found_names, found_values = _of_crowds(result, system, what)
+    values = np.column_stack([values, *found_values])
     if what in _POWERS:
         works = _steps_of(values, result.t)
         if what == "supplied_energy":
             more = _moving_constraints(result, system)
-            owners += list(more)
+            moving = list(more)
             works = np.column_stack([works, *more.values()])
         values = _balanced(works, np.diff(np.asarray(getattr(result, what))))
     names = _names(system)
     found: dict[str, np.ndarray] = {}
-    for column, i in enumerate(owners):
-        found[names[i]] = found.get(names[i], 0.0) + values[:, column]
+    for column, name in enumerate([*(names[i] for i in owners), *found_names, *(names[i] for i in moving)]):
+        found[name] = found.get(name, 0.0) + values[:, column]
     return found
+
+
+def _of_crowds(result: Result, system: System, what: str) -> tuple[list[str], list[np.ndarray]]:
+    """Energies and powers of contacts that are found while bodies move, which are no elements: names and values.
+
+    What they do to bodies counts as supplied, with what they lose: it is what they had stored.
+    """
+    box = system.box
+    if not isinstance(box, FoundContacts) or what == "kinetic_energy":
+        return [], []
+    k, names, values = result.parameter_vector, list[str](), list[np.ndarray]()
+    for number, group in enumerate(box.groups):
+        powers = np.array([box.powers(q, v, k, number) for q, v in zip(result.q, result.v, strict=True)])
+        if what == "potential_energy":
+            names, values = [*names, group.name], [*values, powers[:, 1]]
+        elif what == "supplied_energy":
+            names, values = [*names, group.name], [*values, powers[:, 0] + powers[:, 2:].sum(axis=1)]
+        else:
+            lossy = [i for i in range(2, powers.shape[1]) if powers[:, i].any()]
+            names += [f"{group.name} {ACCOUNTS[i - 1]}" for i in lossy]
+            values += [powers[:, i] for i in lossy]
+    return names, values
 
 
 def _table(result: Result, system: System, own: columns.ElementColumns) -> np.ndarray:

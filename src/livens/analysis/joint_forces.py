@@ -35,13 +35,15 @@ class PointForce:
     force: np.ndarray
 
 
-def joint_forces(result: Result, scene: Scene | None = None, pose: Pose | None = None) -> list[PointForce]:
+def joint_forces(
+    result: Result, scene: Scene | None = None, pose: Pose | None = None, by_column: np.ndarray | None = None
+) -> list[PointForce]:
     """All forces by which constraints act on points and bodies.
 
     An element with constraints acts on coordinates ``x y`` (and ``z``) with ``-G(q).T lam``. Between two bodies that is
     the force on the second one. Constraints that only hold a body's own frame together act on no point, and are left
     out. The point is where the scene has a shape of the element's name, or else follows from the lever arms within G;
-    a `pose` of the scene in all rows need not be computed again.
+    a `pose` of the scene in all rows need not be computed again, and `by_column` has the coordinates in another order.
 
     >>> import livens as lv
     >>> (rod,) = joint_forces(lv.simulate(lv.problems.load("simple-pendulum"), t_end=1.0))
@@ -57,6 +59,7 @@ def joint_forces(result: Result, scene: Scene | None = None, pose: Pose | None =
     places = {shape.name: shape for shape in reversed(scene.shapes) if shape.kind in _MARKS}
     lam = at_nodes(result)
     every, t = result.parameter_vector, np.ascontiguousarray(result.t, dtype=float)
+    coordinates = np.asarray(result.q) if by_column is None else by_column
     kinds: dict[int, _Kind] = {}  # elements of a type share their model
     found: list[PointForce] = []
     parts = zip(
@@ -68,7 +71,7 @@ def joint_forces(result: Result, scene: Scene | None = None, pose: Pose | None =
         if id(model) not in kinds:
             kinds[id(model)] = _Kind(model)
         kind = kinds[id(model)]
-        local, q, k = [system.coordinates[i] for i in index], np.asarray(result.q)[:, list(index)], every[list(where)]
+        local, q, k = [system.coordinates[i] for i in index], coordinates[:, list(index)], every[list(where)]
         G = kind.slopes(q[0], t[0], k)
         acting = {body: axes for body, axes in points(local).items() if np.any(G[:, axes])}
         if not acting:

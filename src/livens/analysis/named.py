@@ -122,27 +122,29 @@ def at_nodes(result: Result) -> np.ndarray:
     follow from others, the forces are distributed over all of them with the least norm.
     """
     if result not in _AT_NODES:
-        _AT_NODES[result] = _spread(result, _means(result, np.asarray(result.multipliers).T))
+        _AT_NODES[result] = _spread(result, _means(result, np.asarray(result.multipliers)).T)
     return _AT_NODES[result]
 
 
 def _means(result: Result, lam: np.ndarray) -> np.ndarray:
-    if result.facts.every != 1 or lam.shape[1] < 3:
+    """Row by row, as they are stored: those of large systems are long to turn round."""
+    if result.facts.every != 1 or len(lam) < 3:
         return lam
     found = lam.copy()
-    found[:, 1:-1] = (lam[:, 1:-1] + lam[:, 2:]) / 2
+    found[1:-1] += lam[2:]
+    found[1:-1] /= 2
     times = np.asarray(result.t)
     jumps = [event.t for event in result.events]
     sampled = result.record.checkpoint.get("controllers", {}).get("times", ())
     jumping = np.isin(times, [*jumps, *np.ravel(sampled)])
-    found[:, jumping] = lam[:, jumping]
+    found[jumping] = lam[jumping]
     last = None if len(sampled) else _consistent(result)
     if last is not None:
-        found[:, -1] = last
+        found[-1] = last
     return found
 
 
-def _known_system(result: Result) -> System | None:
+def known_system(result: Result) -> System | None:
     """The system of a run, if it is one and the file holds it."""
     try:
         system = result.system
@@ -153,7 +155,7 @@ def _known_system(result: Result) -> System | None:
 
 def _consistent(result: Result) -> np.ndarray | None:
     """Multipliers that belong to the accelerations of the last row."""
-    system = _known_system(result)
+    system = known_system(result)
     if system is None or not system.m or system.large:  # a matrix of all bodies would be too large
         return None
     matrix, right = dynamics(system).acceleration_system
@@ -169,7 +171,7 @@ def _consistent(result: Result) -> np.ndarray | None:
 
 def _spread(result: Result, lam: np.ndarray) -> np.ndarray:
     """The same forces on all bodies by multipliers of least norm, if some constraints follow from others."""
-    system = _known_system(result)
+    system = known_system(result)
     if not result.facts.dropped or system is None or not system.frames:
         return lam
     motion, d = Motion(system), dynamics(system)

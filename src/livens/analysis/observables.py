@@ -73,8 +73,10 @@ class _Column:
         self.variables = ("t", *self._parts, *(("multipliers",) if multipliers else ()))
 
     def __call__(self, block: dict[str, np.ndarray], k: np.ndarray) -> np.ndarray:
-        rows = len(block["t"])
-        Z = np.hstack([block[name].reshape(rows, -1) for name in self._parts])
+        rows, whole = len(block["t"]), " ".join(self._parts)
+        if whole not in block:  # of large systems that takes as long as what is computed from it
+            block[whole] = np.hstack([block[name].reshape(rows, -1) for name in self._parts])
+        Z = block[whole]
         X = np.ascontiguousarray(block["multipliers"]) if "multipliers" in self.variables else None
         return self._table(block["t"], Z, k, X).reshape(rows, *self._shape)
 

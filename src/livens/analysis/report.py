@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from livens.analysis.accuracy import affordable
 from livens.analysis.accuracy.estimate import NOT_RESOLVED, UNTIL, Estimate
+from livens.analysis.singular import passed
 from livens.analysis.step_sizes import fictive, step_sizes
 from livens.analysis.verdicts import NOT_AS_PROMISED, Row, rows
 from livens.models import html
@@ -118,6 +119,7 @@ def report(result: Result, *, accuracy: bool | Estimate = True) -> Report:
     lines += [f"{event.name} at t = {event.t:.9g}" for event in result.events[:_EVENTS]]
     if len(result.events) > _EVENTS:
         lines.append(f"... and {len(result.events) - _EVENTS} more events")
+    lines += passed(result)
     estimate = accuracy if isinstance(accuracy, Estimate) else affordable(result) if accuracy else None
     return Report(lines, estimate, rows(result))
 

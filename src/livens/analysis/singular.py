@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from livens.analysis.named import known_system
 from livens.errors import InputError
 from livens.models.summed import dynamics
 from livens.models.system import System
@@ -21,6 +22,8 @@ from livens.results.result import Result
 _RANK, _DIP = 1e-7, 0.02
 #: At most this many rows are looked at together.
 _ROWS = 512
+#: A report looks for singular positions where this many multiplications are enough (below a second), and names so many.
+_AFFORDABLE, _NAMED = 3e8, 3
 #: Constraints with at least this share in what depends on one another are named.
 _SHARE = 0.2
 
@@ -90,6 +93,20 @@ def _singular_positions(result: Result) -> tuple[SingularPosition, ...]:
         owners = [system.constraint_names[between[j]].rsplit(":", 1)[0] for j in np.flatnonzero(share > _SHARE)]
         found.append(SingularPosition(at, size / usual, rank, tuple(dict.fromkeys(owners))))
     return tuple(found)
+
+
+def passed(result: Result) -> list[str]:
+    """What a report says of singular positions: in sentences, where looking at all rows takes no time to speak of."""
+    system = known_system(result)
+    if system is None or not system.frames or system.large or "q" not in result.stored:
+        return []
+    motion, rows = Motion(system), len(result.t)
+    between = len(motion.constraints)
+    if result.facts.every != 1 or rows < 3 or rows * between**2 * motion.size > _AFFORDABLE:
+        return []
+    found = _singular_positions(result)
+    more = [f"... and {len(found) - _NAMED} more singular positions"] if len(found) > _NAMED else []
+    return [*map(str, found[:_NAMED]), *more]
 
 
 def _dip(t: np.ndarray, least: np.ndarray, i: int) -> tuple[float, float]:

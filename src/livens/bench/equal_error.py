@@ -18,6 +18,7 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from livens.bench import crank, crank_angles
 from livens.bench.case import Say
 from livens.bench.ours import Best
 from livens.bench.peers.rebound_planets import whfast
@@ -62,6 +63,7 @@ PROBLEMS = {
     "outer-solar-system": (1e6, False),
     "andrews-squeezer": (0.03, True),
     "car-axis": (3.0, True),
+    "slider-crank": (crank.T_END, True),
 }
 
 
@@ -155,7 +157,7 @@ class EqualError:
 
     def _mechanism(self, name: str, t_end: float) -> Compared:
         """With constraints: index 1, in which accelerations and multipliers follow from positions and velocities."""
-        problem = load(name)
+        problem = crank_angles.problem() if name == "slider-crank" else load(name)
         model = MultibodyEquations.of(problem.system).formulate("index-1")
         step = prepare(model, OURS)
         start: dict[str, Any] = {"q0": problem.q0, "v0": problem.v0}

@@ -15,10 +15,12 @@ from livens.bench.core import one_core
 from livens.bench.crowds import Crowds
 from livens.bench.ensembles import Ensembles
 from livens.bench.equal_error import EqualError
+from livens.bench.films import Films
 from livens.bench.four_bar import FourBar
 from livens.bench.gradients import Gradients
 from livens.bench.iftomm import IFToMM
 from livens.bench.kepler import Kepler
+from livens.bench.lanes import LanesInSteps
 from livens.bench.large import Large
 from livens.bench.mechanisms import DrawnToFirstStep, Steps
 from livens.bench.memory import LongRun
@@ -42,7 +44,7 @@ def run(rounds: int, say: Say) -> Report:
     cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
     cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Beams(), Series()]
     cases += [StiffEquations(), EqualError(), Steps(), DrawnToFirstStep(), SliderCrank(), IFToMM(), BallBearing()]
-    cases += [Balls()]
+    cases += [Balls(), LanesInSteps(), Films()]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

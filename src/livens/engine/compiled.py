@@ -14,6 +14,7 @@ from livens.engine.correction import first_kernel
 from livens.engine.crowd import CrowdStepper
 from livens.engine.explicit import ExplicitStepper
 from livens.engine.factors import Order
+from livens.engine.found_contacts import ContactTables
 from livens.engine.fused import FusedStepper
 from livens.engine.kernels import (
     carry_kernel,
@@ -24,6 +25,7 @@ from livens.engine.kernels import (
     newton_kernel,
     residual_kernel,
 )
+from livens.engine.loose_parts import PartsStepper
 from livens.engine.native import Code
 from livens.engine.newton import Kernels, Workspace, kernel_names
 from livens.engine.pivots import SingularMatrixError, pivot_order
@@ -31,16 +33,20 @@ from livens.engine.planets.stepper import PlanetStepper
 from livens.engine.predictor import predictor_kernel
 from livens.engine.reference import ReferenceStepper
 from livens.engine.series.stepper import Between, OwnSteps, SeriesStepper
+from livens.engine.stage_lanes import SweptStepper
 from livens.engine.step_size import Control
 from livens.engine.steps import Stepper
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.layout import Layout
 from livens.expressions.stages import stage
 from livens.expressions.variables import ALWAYS, VARIABLES
+from livens.models.found_contacts import FoundContacts
 from livens.models.model import Model
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.crowds import CrowdEquations
+from livens.schemes.recipes.loose_parts import LooseParts
 from livens.schemes.recipes.pieces import Pieces
+from livens.schemes.recipes.swept_stages import SweptStages
 from livens.schemes.series import SeriesEquations
 from livens.schemes.step import Estimated, FlatEquations
 from livens.schemes.wisdom_holman import PlanetEquations
@@ -101,17 +107,24 @@ class CompiledStep:
     @property
     def own_code(self) -> bool:
         """Steps are taken by code of their own, without unknowns: their equations as one graph are seldom needed."""
-        return isinstance(self.equations, SeriesEquations | PlanetEquations | CrowdEquations)
+        return isinstance(self.equations, SeriesEquations | PlanetEquations | CrowdEquations | LooseParts)
+
+    @property
+    def swept(self) -> bool:
+        """Stages are found by sweeps: nothing is eliminated, and there are no pivots."""
+        return isinstance(self.equations, SweptStages)
 
     @functools.cached_property
     def size(self) -> int:
         """How many unknowns a step has."""
+        if isinstance(self.equations, SweptStages):
+            return self.equations.size
         return 0 if self.own_code else self.flat.size
 
     @property
     def crowded(self) -> bool:
-        """Steps are taken by loops over cells, and there is no graph of their equations."""
-        return isinstance(self.equations, CrowdEquations)
+        """Steps are taken by loops over bodies and cells, without a graph of all their equations."""
+        return isinstance(self.equations, CrowdEquations | LooseParts)
 
     @property
     def says_inside(self) -> bool:
@@ -160,7 +173,8 @@ class CompiledStep:
     @property
     def fingerprint(self) -> str:
         """What a result file says about the equations of its run; of large models, without one graph of them all."""
-        return self.equations.fingerprint if self.model.large or self.own_code else self.flat.fingerprint
+        by_parts = self.model.large or self.own_code or self.swept
+        return self.equations.fingerprint if by_parts else self.flat.fingerprint
 
     def solves(self, fingerprint: str) -> bool:
         """Whether the equations are those that a file tells of; earlier versions told of all of them by one graph."""
@@ -212,6 +226,11 @@ class CompiledStep:
             found = self._addresses[order] = Kernels(newton=newton, first=first, **others, **boxed)
         return found
 
+    def contacts(self, k: np.ndarray) -> ContactTables | None:
+        """Contacts that are found while bodies move, with tables for one run, if the model has any."""
+        box = self.flat.box
+        return ContactTables(box.force, k) if box is not None and isinstance(box.force, FoundContacts) else None
+
     def may_take(self, order: Order, most: int) -> bool:
         """Whether a pivot order has been compiled, or fewer than `most` have."""
         return order in self._newton or len(self._newton) < most
@@ -232,7 +251,15 @@ class CompiledStep:
                 return pieces.guess(z, own, lambda x: bench.residual(x, z, memory, own))
 
             return np.concatenate([guess(weight) for weight in pieces.weights])
+        if self.swept and tier == "fused":  # which begins with the slopes where it is
+            return np.zeros(self.size)
         return self._guess(z, c)[0].ravel() if self.size else np.zeros(0)
+
+    def first_memory(self, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """What the assembled tier carries on, before the first step."""
+        from livens.engine.assembled.loop import first_memory
+
+        return first_memory(self.assembly.pieces, z, c)
 
     @functools.cached_property
     def _guess(self) -> Evaluator:
@@ -285,6 +312,8 @@ class CompiledStep:
             from livens.engine.assembled.stepper import AssembledStepper
 
             return AssembledStepper(self, k, control, threads)
+        if isinstance(self.equations, LooseParts) and tier == "fused":
+            return PartsStepper(self, k)
         if self.crowded and tier == "fused":
             return CrowdStepper(self, k)
         if tier == "reference":
@@ -293,6 +322,8 @@ class CompiledStep:
             return SeriesStepper(self, k, own)
         if self.own_code:
             return PlanetStepper(self, k)
+        if self.swept:
+            return SweptStepper(self, k)
         if not self.flat.size:
             return ExplicitStepper(self, k)
         assert order is not None

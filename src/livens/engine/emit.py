@@ -246,7 +246,7 @@ class Emitter:
         if name == "INV":
             return self._kept(self.reciprocal(a), a)
         if name in ("POW", "CONSTPOW"):
-            exponent = _as_number(b)
+            exponent = as_number(b)
             if exponent is not None and exponent == int(exponent) and abs(exponent) <= _LARGEST_PRODUCT:
                 return self._power(a, int(exponent))
             return self.library("pow", a, b)
@@ -308,7 +308,8 @@ def _mask(lanes: range) -> str:
     return f"<{len(lanes)} x i32> <{', '.join(f'i32 {lane}' for lane in lanes)}>"
 
 
-def _as_number(operand: str) -> float | None:
+def as_number(operand: str) -> float | None:
+    """The number that a literal stands for; nothing of a register."""
     if not operand.startswith("0x"):
         return None
     return float(struct.unpack("<d", struct.pack("<Q", int(operand, 16)))[0])

@@ -9,6 +9,7 @@ import numpy as np
 
 from livens.engine import loop
 from livens.engine.factors import Order
+from livens.engine.found_contacts import joined
 from livens.engine.loop import Policy
 from livens.engine.newton import (
     DONE,
@@ -38,6 +39,7 @@ class FusedStepper:
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, order: Order, control: Control | None = None) -> None:
         self._compiled, self.cost = compiled, Cost()
+        self._contacts = compiled.contacts(k)
         self._control = NO_CONTROL if control is None else control
         estimates = compiled.estimates if self._control.absolute.size else 0
         self._buffers = Buffers(k, compiled.flat.kind_sizes, estimates, compiled.spare)
@@ -50,7 +52,7 @@ class FusedStepper:
 
     @order.setter
     def order(self, order: Order) -> None:
-        self._kernels = self._compiled.kernels(order)
+        self._kernels = joined(self._compiled.kernels(order), self._contacts)
         self._order = order
 
     @property

@@ -10,34 +10,36 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from livens.engine.bounds import OWN_BOUND, OWN_DIGITS, TINY, write_floor
 from livens.engine.emit import Emitter
 from livens.engine.factors import Factors, Order
 from livens.engine.native import Code, find_or_compile, vector_library_width
-from livens.expressions.graph.roundoff import UNIT
+from livens.expressions.graph import roundoff
+from livens.expressions.graph.roundoff import UNIT, VECTOR_LIBRARY
 from livens.schemes.step import FlatEquations
 
 _X, _Z, _C, _R, _OUT = range(5)
 #: The modules that write native code.
-_WRITERS = ("emit", "order", "kernels", "factors", "correction", "predictor", "watch", "tangent", "starts")
-#: How hard LLVM tries: 2 for what runs in every step, 0 for what runs now and then (it compiles ten times faster).
-_OFTEN, _SELDOM = 2, 0
-#: Unknowns smaller than this part of the largest of their kind need not be known to their own last digit.
-_OWN_DIGITS = 1e-4
-#: Equations are solved at least to this part of the largest round-off bound of their kind.
-_OWN_BOUND = 1e-10
+_WRITERS = ("bounds", "emit", "order", "kernels", "factors", "correction", "predictor", "watch", "tangent", "starts")
+#: How hard LLVM tries: 1 for what runs in every step (of straight lines, its second effort makes the same code in a
+#: fifth more time), 2 for that in vectors, 0 for what runs now and then (it compiles ten times faster).
+_OFTEN, _VECTORS, _SELDOM = 1, 2, 0
 
 
-def simple_kernel(function: ca.Function, name: str, pointer: int = _OUT, effort: int = _OFTEN, width: int = 1) -> Code:
+def simple_kernel(
+    function: ca.Function, name: str, pointer: int = _OUT, effort: int | None = None, width: int = 1
+) -> Code:
     """Native code for a function of (x, z, c) with one dense output, written to `pointer`."""
+    tried = effort if effort is not None else _OFTEN if width == 1 else _VECTORS
 
     def text() -> str:
         emitter = Emitter(name, 5, width)
         (values,) = emitter.graph(function, _inputs(emitter, function))
         for i, value in enumerate(values):
             emitter.store(value, pointer, i)
-        return emitter.text(quick=effort == _SELDOM)
+        return emitter.text(quick=tried == _SELDOM)
 
-    return find_or_compile(f"{writer()} {width} {pointer} {function.serialize()}", text, name, effort)
+    return find_or_compile(f"{writer()} {width} {pointer} {function.serialize()}", text, name, tried)
 
 
 def _inputs(emitter: Emitter, function: ca.Function) -> list[Sequence[str]]:
@@ -48,7 +50,7 @@ def _inputs(emitter: Emitter, function: ca.Function) -> list[Sequence[str]]:
 @functools.cache
 def writer() -> str:
     """A fingerprint of the code that writes native code: the same function may be written otherwise tomorrow."""
-    files = [Path(__file__).with_name(f"{name}.py") for name in _WRITERS]
+    files = [Path(__file__).with_name(f"{name}.py") for name in _WRITERS] + [Path(roundoff.__file__)]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
@@ -83,9 +85,25 @@ def carry_kernel(equations: FlatEquations) -> Code:
 
 
 def floor_kernel(equations: FlatEquations, width: int = 1) -> Code:
-    """Reciprocal of the round-off bound of every residual entry -> out; reads the last correction from r."""
-    noise = equations.roundoff if width == 1 or vector_library_width() == 1 else equations.vector_roundoff
-    return simple_kernel(floor_function(equations, noise), "floor", effort=_SELDOM, width=width)
+    """Reciprocal of the round-off bound of every residual entry -> out; reads the last correction from r.
+
+    Where the equations do not know their rounding, it is derived while the code is written: expressions of it would
+    take several times as long, and be needed only to find code that is there already.
+    """
+    if equations.noise is not None:
+        return simple_kernel(floor_function(equations, equations.noise), "floor", effort=_SELDOM, width=width)
+    library = 1 if width == 1 or vector_library_width() == 1 else VECTOR_LIBRARY
+
+    def text() -> str:
+        emitter = Emitter("floor", 5, width)
+        sizes = (equations.size, equations.z.numel(), equations.c.numel(), equations.size)
+        inputs = [emitter.inputs(pointer, size) for pointer, size in enumerate(sizes)]
+        for i, value in enumerate(write_floor(emitter, equations, inputs, library)):
+            emitter.store(value, _OUT, i)
+        return emitter.text(quick=True)
+
+    content = f"{writer()} {width} {library} {list(equations.kinds)} {equations.residual_function.serialize()}"
+    return find_or_compile(content, text, "floor", _SELDOM)
 
 
 def floor_function(equations: FlatEquations, noise: ca.Function | None = None) -> ca.Function:
@@ -98,15 +116,14 @@ def floor_function(equations: FlatEquations, noise: ca.Function | None = None) -
     """
     x, dx = equations.x, ca.SX.sym("dx", equations.size)
     kinds = np.split(np.arange(equations.size), np.cumsum(equations.kinds)[:-1])
-    largest = [ca.repmat(_OWN_DIGITS * ca.norm_inf(x[list(kind)]), len(kind)) for kind in kinds if len(kind)]
+    largest = [ca.repmat(OWN_DIGITS * ca.norm_inf(x[list(kind)]), len(kind)) for kind in kinds if len(kind)]
     errors = ca.fabs(x) + 4 * ca.fabs(dx) + ca.vertcat(*largest)
     bound = UNIT * (equations.roundoff if noise is None else noise)(*equations.arguments, errors)
     # the same for equations: those of a part that rests where all numbers are zero are not held to less than this part
     # of what rounding does to others of their kind
-    most = [ca.repmat(_OWN_BOUND * ca.norm_inf(bound[list(kind)]), len(kind)) for kind in kinds if len(kind)]
+    most = [ca.repmat(OWN_BOUND * ca.norm_inf(bound[list(kind)]), len(kind)) for kind in kinds if len(kind)]
     bound = ca.fmax(bound, ca.vertcat(*most))
-    # the smallest numbers keep the quotient finite where an entry is identically zero
-    return ca.Function("floor", [*equations.arguments, dx], [1 / (bound + 1e-290)])
+    return ca.Function("floor", [*equations.arguments, dx], [1 / (bound + TINY)])
 
 
 def newton_kernel(equations: FlatEquations, order: Order) -> Code:

@@ -8,7 +8,7 @@ import numpy as np
 
 from livens.engine.lowering.function import lowered, together
 from livens.engine.lowering.kinds import Doubles
-from livens.engine.lowering.words import call
+from livens.engine.lowering.words import call, doubles_at
 from livens.engine.newton import (
     CORRECTIONS,
     DONE,
@@ -70,6 +70,15 @@ def advance(
             kernels, w, policy.h, policy.origin, policy.first, policy.entry, policy.limit, done, steps, slow
         )
     return status, int(w.told[TAKEN])
+
+
+@lowered
+def _ask(kernels: Kernels, new: Doubles, c: Doubles) -> None:
+    """What a force that is compiled elsewhere says at the end of a step."""
+    given = c + 2
+    if kernels.box_tables:
+        given = doubles_at(kernels.box_tables)
+    call(kernels.box, new + kernels.box_q, new + kernels.box_v, new + kernels.box_t, given, new + kernels.box_force)
 
 
 @lowered
@@ -140,14 +149,7 @@ def advance_equally(
         if not ended:
             call(kernels.end, x, z, c, r, new)
         if kernels.box:
-            call(
-                kernels.box,
-                new + kernels.box_q,
-                new + kernels.box_v,
-                new + kernels.box_t,
-                c + 2,
-                new + kernels.box_force,
-            )
+            _ask(kernels, new, c)
         if entry >= 0 and new[entry] > limit:  # what is not a number is a step, which is refused later
             w.told[TAKEN] = s
             return REACHED
@@ -180,14 +182,7 @@ def _advance_controlled(
         new = w.Z + (s + 1) * nz
         call(kernels.end, w.X + (s + PAST) * n, w.Z + s * nz, w.c, w.r, new)
         if kernels.box:
-            call(
-                kernels.box,
-                new + kernels.box_q,
-                new + kernels.box_v,
-                new + kernels.box_t,
-                w.c + 2,
-                new + kernels.box_force,
-            )
+            _ask(kernels, new, w.c)
         if entry >= 0 and new[entry] > limit:
             return REACHED
         if w.told[LAST]:

@@ -69,6 +69,15 @@ def vector_library_width() -> int:
     return 1
 
 
+@functools.cache
+def quick_gathers() -> bool:
+    """Whether the machine reads eight numbers from eight places faster by one instruction than one by one.
+
+    Processors of the Zen family take twice as long.
+    """
+    return bool(llvm.get_host_cpu_features().get("avx512f")) and not llvm.get_host_cpu_name().startswith("znver")
+
+
 def has_symbol(name: str) -> bool:
     """Whether this process has a function of this name."""
     return bool(llvm.address_of_symbol(name))

@@ -53,6 +53,8 @@ class Kernels(Record):
     box_v: int = 0
     box_t: int = 0
     box_force: int = 0
+    #: What such a force is given in place of parameters, if it has tables of its own.
+    box_tables: int = 0
 
 
 def kernel_names() -> tuple[str, ...]:

@@ -30,6 +30,8 @@ SAFETY = 0.95
 SHORTEST = 0.1
 #: Steps that begin with a size nobody gave may grow like this until something says how long they ought to be.
 FIRST_GROWTH, FIRST_STEPS = 1000.0, 4
+#: Less than two steps are left, if less than this many are: two steps that end there but for rounding are taken.
+FEWER = 2.0 - 1e-10
 #: No step is shorter than this many units in the last place of the time.
 UNITS = 16.0 * 2.0**-52
 
@@ -85,6 +87,18 @@ def restored_flow(numbers: np.ndarray) -> np.ndarray:
     going = np.zeros(1, dtype=FLOW)
     going.view("f8")[: np.size(numbers)] = np.ravel(numbers)
     return going
+
+
+@lowered
+def last_size(h: float, left: float, before: float, largest: float) -> float:
+    """The size of a step that would be h, where less than two of these are left: all that is left, if that is hardly
+    more than one step, or as long as the one `before`; else half of it.
+
+    So the last step is not much shorter than those before. A multiplier of index 3 is a difference divided by the
+    square of the size: in a step of any length whatever it would be made of rounding errors.
+    """
+    whole = SAFETY * left <= h or left <= (1.0 + 1e-9) * before
+    return left if whole and left <= (1.0 + 1e-10) * largest else 0.5 * left
 
 
 @lowered
@@ -217,12 +231,12 @@ def controlled_step(
         if not h >= shortest:
             w.told[CORRECTIONS] = count
             return failed
-        final = t + h >= t_end - 1e-10 * h
-        if final:
+        if t_end - t < FEWER * h:
             if not to_the_end:
                 w.told[CORRECTIONS], w.told[LAST] = count, 1
                 return REACHED
-            h = t_end - t
+            h = last_size(h, t_end - t, going[_LAST] if going[_SINCE_FAILURE] > 0.0 else 0.0, control.largest)
+        final = h >= t_end - t
         w.c[0], w.c[1] = h, t
         known = _predict(kernels, going, w, s, h)
         for attempt in range(2):

@@ -79,6 +79,11 @@ class Jobs:
         there.close()
         self._pipe, self._ready = here, False
 
+    @property
+    def ready(self) -> bool:
+        """Whether the process that computes has loaded what every run needs."""
+        return self._ready
+
     # -- asked by the server ------------------------------------------------------------------------------------------
     def ask(self, asked: Asked) -> Job:
         """A new job; it takes the place of all that went before, as a page shows but one."""
@@ -93,6 +98,8 @@ class Jobs:
             self._queue.append(job)
             if self._running is not None:
                 self._say_stop()
+            else:
+                self._hand_out()  # at once: whoever pressed the button waits for a picture
             for old in sorted(self.known)[:-_KEPT]:
                 shutil.rmtree(self.known.pop(old).folder, ignore_errors=True)
             return job
@@ -125,15 +132,18 @@ class Jobs:
                 while self._pipe.poll(_TICK):
                     self._hear(*self._pipe.recv())
                 self._watch()
-                self._hand_out()
+                with self._change:
+                    self._hand_out()
             except (EOFError, OSError):
                 self._lost("the process that computes has ended: there may not be enough memory for that")
 
     def _hand_out(self) -> None:
-        with self._change:
-            if self._running is None and self._queue and self._ready:
-                job = self._running = self._queue.popleft()
-                job.status, job.begun = "running", time.monotonic()
+        """Give the next job to the process, if it is ready for one; by whoever holds the lock."""
+        if self._running is None and self._queue and self._ready:
+            job = self._running = self._queue.popleft()
+            job.status, job.begun = "running", time.monotonic()
+            # that the process is gone is noticed where its answers are waited for
+            with contextlib.suppress(OSError):
                 self._pipe.send((job.number, job.asked.plain(), str(job.folder)))
 
     def _hear(self, what: str, told: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,9 @@ class BlackBox:
     (-0.41615, 1001)
     """
 
+    #: How many numbers follow the forces: powers and energies that a model keeps accounts of.
+    accounts = 0
+
     def __init__(self, function: Any, *, velocities: bool = True) -> None:
         self.address = _address(function)
         #: What the address belongs to: it must not be freed as long as this lives.
@@ -44,6 +48,10 @@ class BlackBox:
         #: Whether the force may depend on velocities.
         self.velocities = velocities
         self._call = _PROTOTYPE(self.address)
+
+    def content(self) -> Sequence[Any]:
+        """What the equations of a step depend on."""
+        return self.address, self.velocities
 
     def __call__(self, q: Any, v: Any, t: float, k: Any) -> np.ndarray:
         """The force in a state."""

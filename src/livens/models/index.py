@@ -10,15 +10,15 @@ such variables are taken times h and h^2 in the control of steps (Hairer and Wan
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from livens.expressions.probe import Probe
+from livens.expressions.probe import HIGH, LOW, Probe
 
 if TYPE_CHECKING:
-    from livens.models.descriptor import DescriptorModel
+    from livens.models.descriptor import Descriptor, DescriptorModel
 
 #: Smaller than any time scale, so that no stiffness is taken for an index.
 _H = 1e-60
@@ -58,10 +58,7 @@ def pencil_of(model: DescriptorModel) -> Pencil:
     columns = tuple(j for j in range(n) if j not in set(pattern.get_col()))
     rows = tuple(i for i in range(n) if i not in set(pattern.row()))
     probe = Probe([d.x, d.xdot, d.t, d.k], seed=11, given={3: model.parameter_vector()})
-    found = next(probe.values(E, F, enough=1), None)
-    if found is None:
-        return Pencil((1,) * n, columns, rows, _selecting(n, columns))
-    E_there, F_there = found
+    E_there, F_there = next(probe.values(E, F, enough=1), None) or _anywhere(probe, E, F, d)
     left, right, rank = _rotations(E_there, columns, rows)
     projector: np.ndarray | None = None
     if rank == n - len(columns):
@@ -69,6 +66,16 @@ def pencil_of(model: DescriptorModel) -> Pencil:
     elif not any(ca.depends_on(E, symbol) for symbol in (d.x, d.xdot, d.t)):
         projector = right[:, rank:] @ right[:, rank:].T
     return Pencil(_indices(E_there, F_there, left, right, rank), columns, rows, projector)
+
+
+def _anywhere(probe: Probe, E: Any, F: Any, d: Descriptor) -> list[np.ndarray]:
+    """E and F of equations that no state drawn at random can be put into, as those of wheels that must touch their
+    rails: with numbers drawn for entries that have none there.
+    """
+    state, random = next(probe.states()), np.random.default_rng(12)
+    parts = ca.Function("parts", [d.x, d.xdot, d.t, d.k], [ca.densify(E), ca.densify(F)])(*map(ca.DM, state))
+    found = [np.array(part) for part in parts]
+    return [np.where(np.isfinite(part), part, random.uniform(LOW, HIGH, part.shape)) for part in found]
 
 
 def _selecting(n: int, columns: tuple[int, ...]) -> np.ndarray:

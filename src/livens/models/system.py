@@ -363,7 +363,7 @@ class System(Capabilities, Model):
         if any(element.beta is not None for element in self.elements):
             told = (*told, [element.beta for element in self.elements])
         if self.box is not None:
-            told = (*told, self.box.address, self.box.velocities)
+            told = (*told, *self.box.content())
         return (*told, self.controls) if self.controls else told
 
     @functools.cached_property

@@ -200,7 +200,7 @@ def quaternion_body(name: str, inertia: Inertia, equivariant: bool = False, look
 # -- directors --------------------------------------------------------------------------------------------------------
 def _director_energy(v: Any, k: Any) -> Any:
     """S001 (60), for directors that need not be principal axes."""
-    rates = v[3:].reshape(3, 3)
+    rates = v[3:12].reshape(3, 3)
     turning = sum(k.euler[i, j] * m.dot(rates[i], rates[j]) for i in range(3) for j in range(3))
     return 0.5 * k.mass * m.dot(v[:3], v[:3]) + 0.5 * turning
 
@@ -250,7 +250,7 @@ def _symmetric(name: str, inertia: Inertia) -> None:
 
 def _planar_energy(v: Any, k: Any) -> Any:
     """S001 (71): half the moment of inertia belongs to each director."""
-    return 0.5 * k.mass * m.dot(v[:2], v[:2]) + 0.25 * k.moment * m.dot(v[2:], v[2:])
+    return 0.5 * k.mass * m.dot(v[:2], v[:2]) + 0.25 * k.moment * m.dot(v[2:6], v[2:6])
 
 
 def _planar_orthonormal(q: Any) -> Any:

@@ -22,11 +22,12 @@ from livens.models.system import System
 from livens.multibody import loads
 from livens.multibody.assembly import Assembly, Target
 from livens.multibody.bodies import Body, Point, coordinates
+from livens.multibody.contacts.crowd import check_blows, check_start, found_contacts
 from livens.multibody.contacts.start import check_overlaps, check_steps
-from livens.multibody.drawn_beams import DrawnBeams
 from livens.multibody.drawn_contacts import DrawnContacts
-from livens.multibody.drawn_forces import DrawnForces
+from livens.multibody.drawn_control import DrawnControl
 from livens.multibody.drawn_joints import DrawnJoints
+from livens.multibody.drawn_plates import DrawnPlates
 from livens.multibody.exports.mjcf import write_mjcf
 from livens.multibody.imports.draw import Drawer
 from livens.multibody.imports.mjcf import read_mjcf
@@ -48,7 +49,7 @@ _MOST_RADIANS = 50.0
 _MOST_LOAD_STEPS = 1_000_000
 
 
-class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
+class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
     """A mechanism: parts are added by its methods, each with a name first, then the bodies it is between.
 
     Points and axes are those of the drawing, in space; ``planar=True`` is for bodies in the plane x, y. The drawing
@@ -117,6 +118,10 @@ class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
 
         Held targets are met, or it is an error; others as well as they can.
         """
+        if isinstance(what, Joint):
+            self._is_joint("a start", what)
+        else:
+            self._known("a start", what)
         known = {"angle", "rate", "position", "speed"} if isinstance(what, Joint) else {"position", "velocity", "omega"}
         for name, value in targets.items():
             if name not in known:
@@ -124,9 +129,13 @@ class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
             if isinstance(what, Joint):
                 self._needs(f"start of {what.name}", what, "angle" if name in ("angle", "rate") else "slide")
             values = array(f"{what.name}: {name}", value)
-            if name == "angle" and abs(float(values)) > _MOST_RADIANS:
+            size = 1 if isinstance(what, Joint) or (name == "omega" and self.dimension == 2) else self.dimension
+            if values.size != size or values.ndim > 1:
+                words = "one number" if size == 1 else f"{size} numbers"
+                raise InputError(f"{what.name}: {name} must be {words}, got {value!r}")
+            if name == "angle" and abs(float(values.item())) > _MOST_RADIANS:
                 raise InputError(
-                    f"{what.name}: an angle of {float(values):g} rad? In degrees it is written {value}*lv.deg"
+                    f"{what.name}: an angle of {float(values.item()):g} rad? In degrees it is written {value}*lv.deg"
                 )
             self._targets.append(Target(what, name, np.atleast_1d(values), hold))
         self.__dict__.pop("_made", None)
@@ -155,6 +164,7 @@ class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
         elements: list[Element] = [*owned, *integrals, *(one.element for one in self.connections.values())]
         elements += [*(one.element for one in self.couplings.values()), *self._acting.values()]
         elements += [element for contact in self._contacts.values() for element in contact.elements]
+        elements += [crowd.element for crowd in self._crowds.values()]
         elements += self._elastic
         shared = {}
         if self.gravity is not None:
@@ -166,6 +176,7 @@ class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
             momenta = {name: _besides(generator, len(integrals)) for name, generator in momenta.items()}
         names = coordinates([*owned, *integrals])
         system = System(names, elements=elements, parameters=shared, symmetries=momenta, frames=True)
+        system.box = found_contacts(system, self)
         system.redundant = self.redundant
         system.quantities = quantities(system, self)
         if self._sampled:
@@ -192,12 +203,19 @@ class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
         """Positions and velocities to start from, in which no two bodies are within each other."""
         q, v = self.assembled.state
         check_overlaps(self._contacts.values(), self.system, q)
+        check_start(self._crowds, self.system, q)
         return q, v
 
     def check_steps(self, h: float) -> None:
         """Refuse steps that are longer than half of a blow that is about to come."""
         fall = 0.0 if self.gravity is None else float(np.linalg.norm(self.gravity))
         check_steps(self._contacts.values(), self.system, *self.assembled.state, h, fall)
+        check_blows(self._crowds, self.system, *self.assembled.state, h, fall)
+
+    @property
+    def usual_scheme(self) -> str:
+        """What runs are simulated with, if nothing else is said."""
+        return "semi-explicit-2:0.5" if self._crowds else "lie-em"
 
     def check(self) -> Report:
         """Mobility, redundancy and assembly, before anything is compiled."""
@@ -241,11 +259,11 @@ class Multibody(DrawnBeams, DrawnJoints, DrawnForces, DrawnContacts):
         return found
 
     def problem(
-        self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str = "lie-em", **more: Any
+        self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str | None = None, **more: Any
     ) -> Problem:
         """The mechanism as a problem, assembled."""
         q, v = self.started
-        return Problem(name, self.system, q, v, scheme, h, t_end, **more)
+        return Problem(name, self.system, q, v, scheme or self.usual_scheme, h, t_end, **more)
 
     @classmethod
     def attach(cls, name: str, value: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,24 +88,50 @@ def cable_points(placements: tuple[Placement, ...], places: tuple[tuple[int, ...
     ]
 
 
+def stretched(
+    placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...], q: Any, v: Any, k: Any
+) -> tuple[Any, Any]:
+    """The length of a cable and its rate."""
+    points = cable_points(placements, places, q, k)
+    rates = [
+        m.array(placement.velocity(q[list(own)], v[list(own)], getattr(k, f"X{i}")) if own else np.zeros(len(p)))
+        for i, (placement, own, p) in enumerate(zip(placements, places, points, strict=True))
+    ]
+    length, rate = 0.0, 0.0
+    for i in range(len(points) - 1):
+        gap = points[i + 1] - points[i]
+        size = m.sqrt(m.dot(gap, gap))
+        length, rate = length + size, rate + m.dot(gap, rates[i + 1] - rates[i]) / size
+    return length, rate
+
+
 @functools.cache
 def cable_damping(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> ModelFunction:
     """Against the rate of the length, where the cable is taut."""
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
-        points = cable_points(placements, places, q, k)
-        rates = [
-            m.array(placement.velocity(q[list(own)], v[list(own)], getattr(k, f"X{i}")) if own else np.zeros(len(p)))
-            for i, (placement, own, p) in enumerate(zip(placements, places, points, strict=True))
-        ]
-        length, rate = 0.0, 0.0
-        for i in range(len(points) - 1):
-            gap = points[i + 1] - points[i]
-            size = m.sqrt(m.dot(gap, gap))
-            length, rate = length + size, rate + m.dot(gap, rates[i + 1] - rates[i]) / size
+        length, rate = stretched(placements, places, q, v, k)
         return m.where(length > k.length, 0.5 * k.viscosity * rate**2, 0.0)
 
     return dissipation
+
+
+def cable_length(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> Callable[..., Any]:
+    """Of coordinates, velocities and parameters, as `cable_tension`."""
+    return lambda q, v, k: stretched(placements, places, q, v, k)[0]
+
+
+def cable_tension(
+    placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...], damped: bool
+) -> Callable[..., Any]:
+    """What the energy and the dissipation of a cable say of its tension, which is the same all along it."""
+
+    def tension(q: Any, v: Any, k: Any) -> Any:
+        length, rate = stretched(placements, places, q, v, k)
+        pull = k.stiffness * (length - k.length) + (k.viscosity * rate if damped else 0.0)
+        return m.where(length > k.length, pull, 0.0)
+
+    return tension
 
 
 @functools.cache
@@ -114,9 +141,15 @@ def cable_look(placements: tuple[Placement, ...], places: tuple[tuple[int, ...],
 
 
 # -- ends of the way of a joint ---------------------------------------------------------------------------------------
-def _beyond(x: Any, k: Any) -> Any:
+#: Both ends of a way; of one that has a single end, the other is left out rather than put far away, where it would be
+#: taken for a large number that rounds.
+BOTH = ("lower", "upper")
+
+
+def _beyond(x: Any, k: Any, ends: tuple[str, ...]) -> Any:
     """How far a value is beyond its range."""
-    return m.maximum(x - k.upper, 0.0) + m.maximum(k.lower - x, 0.0)
+    depths = [m.maximum(x - k.upper if end == "upper" else k.lower - x, 0.0) for end in ends]
+    return sum(depths[1:], depths[0])
 
 
 def _from_middle(w: Any, k: Any) -> Any:
@@ -127,22 +160,24 @@ def _from_middle(w: Any, k: Any) -> Any:
 
 
 @functools.cache
-def limited(a: Placement, b: Placement, angle: bool, touched: bool = False) -> Through:
+def limited(a: Placement, b: Placement, angle: bool, ends: tuple[str, ...] = BOTH, touched: bool = False) -> Through:
     """A spring beyond the ends of the way of a joint; one that may be `touched` is there while ``touching`` is one."""
 
     def energy(w: Any, k: Any) -> Any:
         stiffness = k.stiffness * k.touching if touched else k.stiffness
-        return 0.5 * stiffness * _beyond(_from_middle(w, k) if angle else w[0], k) ** 2
+        return 0.5 * stiffness * _beyond(_from_middle(w, k) if angle else w[0], k, ends) ** 2
 
     return through(invariants(a, b, angle), energy)
 
 
 @functools.cache
-def limit_damping(a: Placement, b: Placement, angle: bool, touched: bool = False) -> Through:
+def limit_damping(
+    a: Placement, b: Placement, angle: bool, ends: tuple[str, ...] = BOTH, touched: bool = False
+) -> Through:
     """Grows with the depth beyond the end, as Hunt and Crossley's: nothing jumps where the end is touched."""
 
     def dissipation(w: Any, u: Any, k: Any) -> Any:
-        depth = _beyond(_from_middle(w, k) if angle else w[0], k)
+        depth = _beyond(_from_middle(w, k) if angle else w[0], k, ends)
         rate = angle_and_rate(w, u, angle)[1]
         return 0.5 * (k.viscosity * k.touching if touched else k.viscosity) * depth * rate**2
 

@@ -15,7 +15,9 @@ from livens.multibody.beam import Beam
 from livens.multibody.bodies import Body
 from livens.multibody.connection import Connection
 from livens.multibody.contacts.contact import Contact
+from livens.multibody.contacts.crowd import DrawnCrowd
 from livens.multibody.couplings import Coupling
+from livens.multibody.exerting import Exerting
 from livens.multibody.gauge import Gauge
 from livens.multibody.holding import Hold
 from livens.multibody.joint import Joint
@@ -48,6 +50,8 @@ class Drawing:
         self._acting: dict[str, Element] = {}
         #: What was drawn by the name of an element that acts: the method, and the points or the joint it was given.
         self._said: dict[str, tuple[str, tuple[Any, ...]]] = {}
+        #: What elements that act show, and by which names.
+        self._exerting: list[tuple[str, Exerting]] = []
         self._elastic: list[Element] = []  # of beams and trusses
         self._targets: list[Target] = []
         self._links: list[Element] = []
@@ -59,6 +63,7 @@ class Drawing:
         self._watched: dict[str, tuple[Marker, Marker | None]] = {}
         self._turned: dict[str, tuple[str, Marker | None]] = {}  # quantities in the axes of a frame
         self._contacts: dict[str, Contact] = {}
+        self._crowds: dict[str, DrawnCrowd] = {}
         self._holds: dict[str, Hold] = {}
 
     @property
@@ -72,7 +77,7 @@ class Drawing:
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
         taken = (self.bodies, self.connections, self.couplings, self.gauges, self._acting, self._watched, self._sampled)
-        others = (self.beams, self._contacts, self._turned)
+        others = (self.beams, self._contacts, self._crowds, self._turned, self._observed)
         if name == "ground" or any(name in some for some in (*taken, *others)):
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)
@@ -91,6 +96,25 @@ class Drawing:
             self._known(name, given.part)
             return given.part.element, given.lever
         return point_in_space(name, given, self.dimension)
+
+    def _ends(self, name: str, first: Any, second: Any) -> tuple[Any, Any]:
+        """Two points for a spring or a link: not of the same body, and not both of space."""
+        ends = self._end(name, first), self._end(name, second)
+        owners = [end[0] if isinstance(end, tuple) else None for end in ends]
+        if owners[0] is owners[1]:
+            words = (
+                f"both points belong to '{owners[0].name}'" if owners[0] is not None else "neither belongs to a body"
+            )
+            raise InputError(f"{name}: it is between points of two different parts, one of them a body; {words}")
+        return ends
+
+    def _seen(self, given: Any) -> tuple[Part, np.ndarray]:
+        """The part that a point belongs to, and where it is in it; a point of space belongs to the ground."""
+        if isinstance(given, Part):
+            given = given.centre
+        if isinstance(given, Marker) and given.part.element is not None:
+            return given.part, given.lever
+        return self.ground, point_in_space("a point", given, self.dimension)
 
     def _drawn_length(self, first: Any, second: Any, length: float | None) -> float:
         if length is not None:

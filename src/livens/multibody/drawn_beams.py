@@ -21,7 +21,9 @@ from livens.multibody.centrelines import Centreline, centreline, circle
 from livens.multibody.drawn_bodies import DrawnBodies
 from livens.multibody.forces import spring
 from livens.multibody.inertia import Inertia
-from livens.multibody.parts import Part, point_in_space
+from livens.multibody.modal_ring import ModalRing, ring_body, ring_elements
+from livens.multibody.parts import Part, axes_about, direction, point_in_space
+from livens.multibody.ring_modes import RingModes
 from livens.multibody.sections import Section
 
 
@@ -63,14 +65,52 @@ class DrawnBeams(DrawnBodies):
         radius: float,
         section: Section,
         axis: Any = "z",
-        elements: int = 24,
+        elements: int | None = None,
+        modes: int | None = None,
         damping: float = 0.0,
-    ) -> Beam:
-        """A ring made of a beam that closes upon itself; its section's first axis points inwards, the other along the
-        axis of the ring."""
-        count = whole_number(f"{name}: elements", elements, least=3)
+    ) -> Any:
+        """An elastic ring; its section's first axis points inwards, the other along the axis of the ring.
+
+        By `elements`, of which there are 24 if nothing is said, it is a beam that closes upon itself, and bends as far
+        as it likes. By `modes` it is one body that bends a little in its own plane, without stretching, with two
+        coordinates for 2, 3, ... and up to `modes` waves around it: far fewer than a beam has. ``ring.at(name, angle)``
+        is then its point at an angle. `damping` is the time of a material of Kelvin and Voigt.
+
+        >>> import livens as lv
+        >>> mb = lv.Multibody(planar=True)
+        >>> steel = lv.Section.rectangular(3.5e-3, 15e-3, E=206e9, density=7800)
+        >>> ring = mb.elastic_ring("ring", at=[0, 0], radius=24e-3, section=steel, modes=6)
+        >>> hold = mb.fixed("hold", mb.ground, ring)
+        >>> (lv.linearise(mb.problem()).frequencies[:4] / 1e3).round(2)  # kHz, in pairs
+        array([ 3.85,  3.85, 10.89, 10.89])
+        """
+        if modes is not None:
+            if elements is not None:
+                raise InputError(f"{name}: a ring is made of elements or of modes, not of both")
+            return self._modal_ring(name, at, radius, section, axis, modes, damping)
+        count = whole_number(f"{name}: elements", 24 if elements is None else elements, least=3)
         line = circle(name, at, axis, positive(f"{name}: the radius", radius), count, self.dimension)
         return self._beam(name, line, section, (None, None), True, damping)
+
+    def _modal_ring(
+        self, name: str, at: Any, radius: float, section: Section, axis: Any, modes: int, damping: float
+    ) -> ModalRing:
+        self._new(name)
+        most = whole_number(f"{name}: modes", modes, least=2)
+        if not isinstance(section, Section) or section.full:
+            raise InputError(f"{name}: the section must be a livens.Section without couplings, got {section!r}")
+        viscosity = not_negative(f"{name}: damping", damping)
+        waves = tuple(range(2, most + 1))
+        ring = RingModes(positive(f"{name}: the radius", radius), float(section.planar()[2]), section.mass, waves)
+        d = self.dimension
+        place = point_in_space(f"{name}: at", at, d)
+        R = np.eye(2) if d == 2 else axes_about(direction(f"{name}: axis", axis))
+        body = ring_body(name, ring, section, d)
+        made = ModalRing(name, body, place, R, modes=ring)
+        self.bodies[name] = made
+        made.point("centre", place)
+        self._elastic += ring_elements(body, ring, section, viscosity)
+        return made
 
     def truss(
         self,
@@ -159,7 +199,7 @@ class DrawnBeams(DrawnBodies):
                 ends = i in (0, last)
                 part = self._node(f"{name}_{i}", section, share, line.places[i], line.axes[i], ends)
             elif part.element is not None and not (closed and i == last):
-                _heavier(part, section, share, line.axes[i])
+                heavier(part, section, share, line.axes[i])
             nodes.append(part)
         beam = Beam(name, section, nodes, line.stations, closed, curved=not line.straight)
         for i, (a, b) in enumerate(itertools.pairwise(nodes)):
@@ -231,7 +271,7 @@ def _side(part: Part, axes: np.ndarray) -> tuple[End, np.ndarray]:
     return End(part.placement, True), inside
 
 
-def _heavier(part: Part, section: Section, share: float, axes: np.ndarray) -> None:
+def heavier(part: Part, section: Section, share: float, axes: np.ndarray) -> None:
     """Half of an element belongs to the body that it ends in."""
     element = part.element
     assert element is not None

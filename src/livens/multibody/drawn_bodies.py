@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError, ModelError
-from livens.expressions.numbers import array, flag, positive
+from livens.expressions.numbers import array, flag, not_negative, positive
 from livens.multibody import looks, shapes
 from livens.multibody.bodies import Body, director_body, particle, planar_body
 from livens.multibody.drawing import Drawing
@@ -73,15 +73,19 @@ class DrawnBodies(Drawing):
         ends = [point_in_space(f"{name}: {which}", x, self.dimension) for which, x in (("a", a), ("b", b))]
         length = positive(f"{name}: the length", np.linalg.norm(ends[1] - ends[0]))
         R = axes_along((ends[1] - ends[0]) / length)
-        moments = shapes.rod(length, positive(f"{name}: the mass", mass), radius)
+        thick = None if radius is None else positive(f"{name}: the radius", radius)
+        moments = shapes.rod(length, positive(f"{name}: the mass", mass), thick)
         centre, named = (ends[0] + ends[1]) / 2, dict(a=ends[0], b=ends[1])
-        shape = ("rod", length, radius or shapes.SLENDER * length)
+        shape = ("rod", length, thick or shapes.SLENDER * length)
         return self.body(name, mass=mass, inertia=moments, position=centre, rotation=R, points=named, shape=shape)
 
     def box(self, name: str, *, at: Any, size: Any, mass: float, rotation: Any = None) -> Part:
         """A box about its centre; in the plane, `size` may be two numbers."""
         edges = array(f"{name}: size", size)
-        moments = shapes.box(np.append(edges, 0.0) if len(edges) == 2 else edges, mass)
+        if edges.shape not in ((3,), (self.dimension,)) or not np.all(edges >= 0) or not edges.any():
+            raise InputError(f"{name}: size must be {self.dimension} numbers, not negative nor all zero, got {size!r}")
+        heavy = positive(f"{name}: the mass", mass)
+        moments = shapes.box(np.append(edges, 0.0) if len(edges) == 2 else edges, heavy)
         shape = ("box", *edges.tolist())
         return self.body(name, mass=mass, inertia=moments, position=at, rotation=rotation, shape=shape)
 
@@ -93,7 +97,9 @@ class DrawnBodies(Drawing):
         self, name: str, *, at: Any, axis: Any = "z", length: float, radius: float, mass: float, rotor: bool = False
     ) -> Part:
         """A full cylinder about its centre; a `rotor` spins fast about its axis."""
-        moments, shape = shapes.cylinder(length, radius, mass), ("cylinder", length, radius)
+        long, wide = not_negative(f"{name}: the length", length), positive(f"{name}: the radius", radius)
+        heavy = positive(f"{name}: the mass", mass)
+        moments, shape = shapes.cylinder(long, wide, heavy), ("cylinder", long, wide)
         return self._round(name, at, axis, moments, mass, shape, rotor)
 
     def ring(
@@ -108,11 +114,14 @@ class DrawnBodies(Drawing):
         rotor: bool = False,
     ) -> Part:
         """A ring about its centre, with a round section; a `rotor` spins fast about its axis."""
-        return self._round(name, at, axis, shapes.ring(radius, mass, tube), mass, ("ring", radius, tube), rotor)
+        wide, thick = positive(f"{name}: the radius", radius), not_negative(f"{name}: the tube", tube)
+        moments = shapes.ring(wide, positive(f"{name}: the mass", mass), thick)
+        return self._round(name, at, axis, moments, mass, ("ring", wide, thick), rotor)
 
     def sphere(self, name: str, *, at: Any, radius: float, mass: float) -> Part:
         """A full sphere."""
-        moments, shape = shapes.sphere(radius, mass), ("sphere", radius)
+        wide, heavy = positive(f"{name}: the radius", radius), positive(f"{name}: the mass", mass)
+        moments, shape = shapes.sphere(wide, heavy), ("sphere", wide)
         return self.body(name, mass=mass, inertia=moments, position=at, shape=shape)
 
     def particle(self, name: str, *, at: Any, mass: float) -> Part:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
-from livens.expressions.numbers import not_negative, one_of
+from livens.expressions.numbers import not_negative, one_of, positive
 from livens.multibody.contacts.contact import Contact
+from livens.multibody.contacts.crowd import DrawnCrowd
 from livens.multibody.contacts.friction import Friction
 from livens.multibody.contacts.laws import Hertz, Law, Linear
 from livens.multibody.contacts.near import near_pairs
@@ -75,6 +76,46 @@ class DrawnContacts(Drawing):
         if "name" in options:
             raise InputError("contacts of many bodies are called after them, as 'first-second'")
         return [self.contact(shapes[i], shapes[j], **options) for i, j in pairs]
+
+    def crowd(
+        self,
+        name: str,
+        bodies: Sequence[Part | Shape],
+        *,
+        law: Law | str | None = None,
+        stiffness: float | None = None,
+        damping: float = 0.0,
+        friction: float | Friction = 0.0,
+        margin: float | None = None,
+    ) -> DrawnCrowd:
+        """Bodies that push each other apart wherever they meet, found while they move: n bodies cost n.
+
+        Shapes, law and losses are those of `contact`; the ground and other planes may be among the bodies. These
+        contacts are no elements. In every step only pairs that are near each other are looked at: they are listed, by
+        cells, as far as they are no farther apart than the `margin`, and listed anew when a body has moved by half of
+        that. Bodies that a joint holds together do not push each other. Schemes are `semi-explicit:<alpha>,<beta>` and
+        `semi-explicit-2:<beta>`, which evaluate contacts once per step and differentiate nothing.
+
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+        >>> balls = [mb.sphere(f"ball{i}", at=[0.01 * i, 0, 0.1 + 0.21 * i], radius=0.1, mass=1.0) for i in range(3)]
+        >>> heap = mb.crowd("heap", [*balls, mb.ground], stiffness=2e4, damping=0.5, friction=0.3)
+        >>> run = mb.simulate(t_end=0.2, h=1e-4, every=100)
+        >>> bool(run["ball0.position"][:, 2].min() > 0.09), bool(heap.stored(run)[-1] > 0)
+        (True, True)
+        """
+        if not isinstance(bodies, (list, tuple)) or len(bodies) < 2:
+            raise InputError(f"{name}: a crowd is of at least two bodies in a list, got {bodies!r}")
+        self._new(name)
+        made = self._crowds[name] = DrawnCrowd(
+            name,
+            [self._touching(one) for one in bodies],
+            _law(name, law, stiffness),
+            not_negative(f"{name}: the damping", damping),
+            Friction.of(friction),
+            None if margin is None else positive(f"{name}: the margin", margin),
+        )
+        return made
 
     def _touching(self, given: Any) -> Shape:
         if given is self.ground and self.gravity is not None and self.gravity.any():

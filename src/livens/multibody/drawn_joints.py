@@ -161,9 +161,8 @@ class DrawnJoints(Drawing):
 
     def distance(self, name: str, first: Any, second: Any, *, length: float | None = None) -> Element:
         """Two points keep their distance, by default that of the drawing: a rod without mass."""
-        places = [point_in_space(name, x, self.dimension) for x in (first, second)]
-        drawn = float(np.linalg.norm(places[1] - places[0]))
-        link = joints.rigid_link(self._end(name, first), self._end(name, second), drawn if length is None else length)
+        ends = self._ends(name, first, second)
+        link = joints.rigid_link(*ends, self._drawn_length(first, second, length))
         self._links.append(self._act(name, link, "distance", first, second))
         return link
 
@@ -266,7 +265,7 @@ class DrawnJoints(Drawing):
         return self.couple(name, (first, number(f"{name}: the ratio", ratio)), (second, -1.0), what="gear")
 
     def rack(self, name: str, pinion: Joint, slide: Joint, *, radius: float) -> Coupling:
-        """The slide moves by the radius times the angle of the pinion."""
+        """The slide moves by the radius times the angle of the pinion; negative where it is on the other side."""
         self._needs(name, pinion, "angle")
         self._needs(name, slide, "slide")
         if slide.kind.angle:

@@ -120,7 +120,8 @@ class Balance:
 def loaded_equilibrium(system: System, assembly: Assembly, steps: int, t: float) -> Equilibrium:
     """The position at rest under all loads, by way of those under parts of them."""
     balance, q, lam = Balance(system, assembly.motion, t), assembly.position, np.zeros(system.m)
-    centres = np.array([q[list(frame.position)] for frame in assembly.motion.frames])
+    space = max(frame.dimension for frame in assembly.motion.frames)  # modes of a ring have fewer coordinates
+    centres = np.array([q[list(frame.position)] for frame in assembly.motion.frames if frame.dimension == space])
     size = float(np.linalg.norm(np.ptp(centres, axis=0))) or 1.0
     part, stride, halvings, total = 0.0, 1.0 / steps, 0, 0
     while part < 1.0:

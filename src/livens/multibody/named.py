@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from livens.multibody.beam import beam_quantities
 from livens.multibody.connection import Connection
 from livens.multibody.contacts import sensors
 from livens.multibody.couplings import Coupling
+from livens.multibody.exerting import Seat, force_and_torque
 from livens.multibody.holding import Hold
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part
@@ -56,12 +58,16 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
     for drive, unit in drawing._drives:
         first = system.multiplier_slices[numbers[id(drive)]].start
         add(drive.name, {"force" if unit == "N" else "torque": _driving(drive, first, unit)})
+    for name, exerting in drawing._exerting:
+        add(name, exerting.quantities(name, Seat.of(system, numbers[id(exerting.element)], place)))
     for name, (body, unit) in drawing._integrals.items():
         found[f"{name}.integral"] = _integral(name, place[str(body.coordinates[0])], unit)
     for hold in drawing._holds.values():
         add(hold.name, _of_hold(system, hold, numbers[id(hold.element)], place))
     for contact in drawing._contacts.values():
         add(contact.name, sensors.quantities(contact, system, numbers))
+    for crowd in drawing._crowds.values():
+        found.update(sensors.of_crowd(crowd, system, numbers[id(crowd.element)]))
     for name, function in drawing._observed.items():
         found[name] = Quantity(name, "", _own(function))
     for name, (marker, frame) in drawing._watched.items():
@@ -204,19 +210,25 @@ def _of_connection(system: System, one: Connection, number: int, i: list[int]) -
     model, own = system.models[number], system.multiplier_slices[number]
     where = list(system.parameter_indices[number])
     found = {}
+
+    def gap(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        of = ca.Function("g", [model.q, model.t, model.k], [ca.densify(model.g[: model.on_position])])
+        return of(q[i], t, k[where])
+
     if model.on_position:
-        gap = ca.Function("g", [model.q, model.t, model.k], [ca.densify(model.g[: model.on_position])])
-        found["violation"] = Quantity(
-            f"violation of {name}", "m", lambda q, v, lam, t, k: gap(q[i], t, k[where]), shape=(model.on_position,)
-        )
+        found["violation"] = Quantity(f"violation of {name}", "m", gap, shape=(model.on_position,))
     d = one.a.dimension
-    reaction = _reaction(model, one)
+
+    # written down when it is asked for: most forces of a large mechanism never are
+    @functools.cache
+    def reaction() -> ca.Function:
+        return _reaction(model, one)
 
     def force(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-        return reaction(q[i], lam[own], t, k[where])[0]
+        return reaction()(q[i], lam[own], t, k[where])[0]
 
     def torque(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-        return reaction(q[i], lam[own], t, k[where])[1]
+        return reaction()(q[i], lam[own], t, k[where])[1]
 
     found["force"] = Quantity(f"force of {name} on {one.second.name}, in space", "N", force, force=True, shape=(d,))
     turning = (3,) if d == 3 else ()
@@ -260,15 +272,6 @@ def _reaction(model: ElementModel, joint: Connection) -> ca.Function:
     # on the ground, what acts on the first part with the other sign
     part, sign = (joint.second, 1) if joint.second.element is not None else (joint.first, -1)
     own = slice(first, None) if sign == 1 else slice(0, first)
-    q, on = model.q[own], f[own]
-    d = part.dimension
-    directors = [(q[j : j + d], on[j : j + d]) for j in range(d, q.numel(), d)]
-    lever = joint.parameters["Y" if sign == 1 else "X"]
-    arm = sum((float(x) * e for x, (e, _) in zip(lever, directors, strict=False)), ca.SX.zeros(d))
-    pairs = [*directors, (-arm, on[:d])]
-    if d == 3:
-        torque = sum((ca.cross(e, g) for e, g in pairs), ca.SX.zeros(3))
-    else:
-        torque = sum((e[0] * g[1] - e[1] * g[0] for e, g in pairs), ca.SX(0))
-    outputs = [ca.densify(sign * on[:d]), ca.densify(sign * torque)]
+    force, torque = force_and_torque(part, model.q[own], f[own], joint.parameters["Y" if sign == 1 else "X"])
+    outputs = [ca.densify(sign * force), ca.densify(sign * torque)]
     return ca.Function("reaction", [model.q, lam, model.t, model.k], outputs)

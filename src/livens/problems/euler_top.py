@@ -10,6 +10,7 @@ from livens.errors import InputError
 from livens.models.nambu import Nambu
 from livens.models.problem import Problem
 from livens.problems import problem, sketches
+from livens.problems.elliptic import jacobi, quarter_period
 from livens.schemes.scaling import speed
 
 
@@ -53,15 +54,13 @@ def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.
 
 def _exact(inertia: np.ndarray, start: np.ndarray) -> Any:
     """By Jacobi's elliptic functions, for ``I1 < I2 < I3``: x1, x2, x3 go as cn, sn and dn."""
-    from scipy.special import ellipj, ellipk  # it takes long to import, and few runs need it
-
     rate = 1 / np.roll(inertia, 1) - 1 / np.roll(inertia, -1)  # x1' = (1/I3 - 1/I2) x2 x3 and so on
     _, c, s = start
     grown = s**2 - rate[2] / rate[1] * c**2  # the largest of x3^2
     frequency, modulus = np.sqrt(-rate[0] * rate[1] * grown), -rate[2] / rate[1] * c**2 / grown
 
     def reference(t: float) -> dict[str, np.ndarray]:
-        sn, cn, dn, _ = ellipj(frequency * t + ellipk(modulus), modulus)
+        sn, cn, dn = jacobi(frequency * t + quarter_period(modulus), modulus)
         return {"x": np.array([np.sqrt(-rate[0] / rate[1]) * c * cn, c * sn, np.sqrt(grown) * dn])}
 
     return reference

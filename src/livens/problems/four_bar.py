@@ -20,6 +20,7 @@ from livens.models.element import Element
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.problems.elliptic import jacobi, quarter_period
 
 _COORDINATES = ("x", "y", "d1x", "d1y", "d2x", "d2y")
 
@@ -143,10 +144,8 @@ def exact_motion(N: int, m_: float, l: float, g: float, speed: float) -> Callabl
     frequency = np.sqrt((energy + weight) / (2 * inertia))
 
     def reference(t: float) -> dict[str, np.ndarray]:
-        from scipy.special import ellipj, ellipk  # it takes long to import, and few runs need it
-
         # phi/2 = am(frequency t + K) is pi/2 at the start: upright; it grows while the bars turn to the right
-        sn, cn, dn, _ = ellipj(frequency * t + ellipk(modulus), modulus)
+        sn, cn, dn = jacobi(frequency * t + quarter_period(modulus), modulus)
         d1 = np.array([-2 * sn * cn, sn**2 - cn**2])
         d1_rate = -2 * frequency * dn * _turned(d1)
         lower_q = [np.r_[[i * l, 0] + l / 2 * d1, d1, _turned(d1)] for i in range(N + 1)]

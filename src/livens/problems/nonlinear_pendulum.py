@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ellipj, ellipk
 
 from livens import math as m
 from livens.errors import InputError
@@ -13,6 +12,7 @@ from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.problems.elliptic import jacobi, quarter_period
 
 
 def _look(q: Any) -> list[shapes.Shape]:
@@ -32,10 +32,10 @@ def nonlinear_pendulum(theta0: float = np.pi / 2) -> Problem:
         raise InputError(f"option 'theta0' must lie between -pi and pi, and not be 0, got {theta0:g}")
     system = System("theta", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: -m.cos(q[0]), look=_look)
     k = np.sin(theta0 / 2)
-    quarter = ellipk(k**2)
+    quarter = quarter_period(k**2)
 
     def reference(t: float) -> dict[str, np.ndarray]:
-        sn, cn, _, _ = ellipj(quarter - t, k**2)
+        sn, cn, _ = jacobi(quarter - t, k**2)
         return {"q": np.array([2 * np.arcsin(k * sn)]), "v": np.array([-2 * k * cn])}
 
     return Problem(

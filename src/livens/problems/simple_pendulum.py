@@ -8,6 +8,7 @@ from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.problems.elliptic import jacobi, quarter_period
 
 
 @problem(
@@ -30,10 +31,8 @@ def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:
 
     def reference(t: float) -> dict[str, np.ndarray]:
         """Angle from the lowest position, starting at -pi/2."""
-        from scipy.special import ellipj, ellipk  # it takes long to import, and few runs need it
-
         frequency, modulus = np.sqrt(g / l), 0.5
-        sn, cn, _, _ = ellipj(frequency * t - ellipk(modulus), modulus)
+        sn, cn, _ = jacobi(frequency * t - quarter_period(modulus), modulus)
         half, rate = np.arcsin(np.sqrt(modulus) * sn), 2 * np.sqrt(modulus) * frequency * cn
         angle = 2 * half
         position = l * np.array([np.sin(angle), -np.cos(angle)])

@@ -21,6 +21,7 @@ from livens.engine.pivots import SingularMatrixError
 from livens.engine.reference import ReferenceSolver
 from livens.engine.series.stepper import Between
 from livens.errors import InputError, IntegrationError, suggestion
+from livens.expressions.numbers import array
 from livens.expressions.variables import VARIABLES
 from livens.schemes.base import Scheme
 from livens.schemes.radau import Radau
@@ -78,9 +79,14 @@ def step_values(result: Result, names: str | Sequence[str] | None, steps: Any) -
             "number of stages and without fictive time"
         )
     count = len(result.t) - 1
-    chosen = np.arange(count) if steps is None else np.atleast_1d(np.asarray(steps))
-    if chosen.dtype.kind not in "iu" or (chosen.size and not (chosen.min() >= 0 and chosen.max() < count)):
+    chosen = (
+        np.arange(count)
+        if steps is None
+        else np.atleast_1d(array("steps", steps, words="a number or a list of numbers"))
+    )
+    if chosen.ndim > 1 or not np.all((chosen >= 0) & (chosen < count) & (chosen == np.floor(chosen))):
         raise InputError(f"steps are numbered from 0 to {count - 1}, got {steps!r}")
+    chosen = chosen.astype(int)
     return Again(result, compiled_step(result.system, scheme, tuple(result.facts.dropped))).values(chosen, names)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from livens.schemes.step import FlatEquations
 
 #: One call of the compiled loop takes at most this many steps, and numbers (what fits into a core's cache).
 _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
-#: Large systems are bound by memory anyway; more steps at a time cost less between them.
-_ASSEMBLED_NUMBERS = 4_000_000
+#: Of large systems, what fits into the cache of all cores; of the largest nothing does, and more steps at a time cost
+#: less between them.
+_ASSEMBLED_NUMBERS, _ASSEMBLED_STEPS = 1_200_000, 8
 #: The reference tier is slow: look at the clock and at Ctrl-C more often.
 _REFERENCE_STEPS = 32
 #: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.
@@ -41,8 +43,9 @@ def first_carry(
     plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
 ) -> Carry:
     """All that the first step needs; `memory` if what the scheme adds to the state is known."""
-    z, x, _ = first_unknowns(plan, compiled, initial, memory)
-    return Carry.start(initial.t, z, x)
+    z, x, c = first_unknowns(plan, compiled, initial, memory)
+    carry = Carry.start(initial.t, z, x)
+    return replace(carry, memory=compiled.first_memory(z, c)) if plan.tier == "assembled" else carry
 
 
 def first_unknowns(
@@ -60,8 +63,9 @@ def chunk_of(tier: str, numbers: int) -> int:
     """How many steps are taken at a time, if each has this many numbers."""
     if tier == "reference":
         return _REFERENCE_STEPS
-    most = _ASSEMBLED_NUMBERS if tier == "assembled" else _CHUNK_NUMBERS
-    return max(1, min(_CHUNK_STEPS, most // numbers))
+    if tier == "assembled":
+        return max(_ASSEMBLED_STEPS, min(_CHUNK_STEPS, _ASSEMBLED_NUMBERS // numbers))
+    return max(1, min(_CHUNK_STEPS, _CHUNK_NUMBERS // numbers))
 
 
 def stepper_of(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
@@ -74,7 +78,7 @@ def stepper_of(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
         control = plan.control.of(estimated, plan.h, plan.t_end - plan.t0)
     if control is not None and isinstance(plan.scheme, Radau):
         return _of_variable_order(plan, compiled, carry, control)
-    if plan.tier == "fused" and compiled.size:
+    if plan.tier == "fused" and compiled.size and not compiled.swept:
         c = step_constants(plan.h, plan.t0, plan.k)
         typical = step_constants(TYPICAL_STEP, plan.t0, plan.model.parameter_vector())
         try:

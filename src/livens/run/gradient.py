@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from livens.engine.compiled import CompiledStep
-from livens.errors import InputError, IntegrationError, LivensError
+from livens.errors import InputError, IntegrationError
 from livens.expressions.numbers import whole_number
 from livens.models.model import Model
 from livens.run.beginning import beginning
 from livens.run.departure import Departure, Shift
 from livens.run.loss import Loss
-from livens.run.members import memory_of, rows_of
+from livens.run.members import memory_of
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
+from livens.run.several import one_by_one, plan_of, plans_of
 from livens.run.simulate import compile_and_start
 from livens.run.tape import Tape, observed_numbers, recorded
 
@@ -143,25 +143,11 @@ class ValueAndGradient:
         What is given once is that of all members. A member that fails stops no other. Threads work side by side.
         """
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
-        plan = plan_of(step, {}, h=h, t_end=t_end, t0=t0, project=project)
-        members = [
-            dataclasses.replace(plan, start={**plan.start, **given}, parameters={**plan.parameters, **changed})
-            for given, changed in rows_of(plan.model, start, parameters)
-        ]
-        failures: dict[int, str] = {}
-
-        def one(member: int) -> tuple[float, Gradient] | None:
-            try:
-                return self._evaluated(members[member])
-            except LivensError as error:
-                failures[member] = str(error)
-                return None
-
-        with ThreadPoolExecutor(whole_number("threads", threads, least=1)) as pool:
-            found = list(pool.map(one, range(len(members))))
+        members = plans_of(step, start, parameters, h=h, t_end=t_end, t0=t0, project=project)
+        found, errors = one_by_one(members, self._evaluated, threads)
         good = next((pair[1] for pair in found if pair is not None), None)
         if good is None:
-            raise IntegrationError(f"no member could be differentiated; the first one: {failures[0]}")
+            raise IntegrationError(f"no member could be differentiated; the first one: {errors[0]}")
         values = np.array([np.nan if pair is None else pair[0] for pair in found])
         gradients = [None if pair is None else pair[1] for pair in found]
 
@@ -176,15 +162,8 @@ class ValueAndGradient:
                 {name: stacked(lambda one: one.parameters[name]) for name in good.parameters},
                 stacked(lambda one: one.h),  # type: ignore[arg-type]  # one for each member
             ),
-            dict(sorted(failures.items())),
+            {member: str(error) for member, error in errors.items()},
         )
-
-
-def plan_of(step: Prepared, start: Mapping[str, Any], **options: Any) -> Plan:
-    """The plan of a run of a prepared step."""
-    if not isinstance(step, Prepared):
-        raise InputError(f"derivatives are those of a prepared step, see livens.prepare, got {step!r}")
-    return step._plan(start, **options)
 
 
 class Differentiated:

@@ -11,8 +11,9 @@ import numpy as np
 from livens.errors import InputError, suggestion
 from livens.models.model import Model
 from livens.run.departure import Departure, Shift
-from livens.run.gradient import Differentiated, Gradient, plan_of
+from livens.run.gradient import Differentiated, Gradient
 from livens.run.prepare import Prepared
+from livens.run.several import plan_of
 
 
 @dataclass(frozen=True)

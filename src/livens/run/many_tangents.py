@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError, LivensError, suggestion
+from livens.errors import InputError, suggestion
 from livens.expressions.numbers import whole_number
-from livens.run.gradient import plan_of, tape_of
-from livens.run.members import rows_of
+from livens.run.gradient import tape_of
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
 from livens.run.sensitivity import direction
+from livens.run.several import one_by_one, plans_of
 
 _ALONG = ("q0", "v0", "p0", "x0", "parameters", "h")
 
@@ -68,38 +66,24 @@ def tangents(
     for name in along:
         if name not in _ALONG:
             raise InputError(f"there is no direction '{name}'{suggestion(str(name), _ALONG)}")
-    plan = plan_of(step, {}, h=h, t_end=t_end, t0=t0, project=project)
     chosen = None if every is None else whole_number("every", every, least=1)
     start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
-    plans = [
-        dataclasses.replace(plan, start={**plan.start, **given}, parameters={**plan.parameters, **changed})
-        for given, changed in rows_of(plan.model, start, parameters)
-    ]
-    errors: dict[int, LivensError] = {}
-
-    def one(member: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        try:
-            return _moved(plans[member], along, chosen)
-        except LivensError as error:
-            errors[member] = error
-            return None
-
-    with ThreadPoolExecutor(whole_number("threads", threads, least=1)) as pool:
-        found = list(pool.map(one, range(len(plans))))
+    plans = plans_of(step, start, parameters, h=h, t_end=t_end, t0=t0, project=project)
+    found, errors = one_by_one(plans, lambda plan: _moved(plan, along, chosen), threads)
     good = next((part for part in found if part is not None), None)
     if good is None:
         raise errors[0]
     nothing = np.full(good[1].shape, np.nan)
     states, moved = (np.array([nothing if part is None else part[i] for part in found]) for i in (1, 2))
     view, first = {}, 0
-    for name, symbol in plan.model.view.symbols.items():
+    for name, symbol in plans[0].model.view.symbols.items():
         view[name] = slice(first, first + int(symbol.numel()))
         first = view[name].stop
     return Tangents(
         good[0],
         {name: states[:, :, place] for name, place in view.items()},
         {name: moved[:, :, place] for name, place in view.items()},
-        {member: str(errors[member]) for member in sorted(errors)},
+        {member: str(error) for member, error in errors.items()},
     )
 
 

@@ -22,7 +22,7 @@ def _simulate(
 
     With `velocity_level`, constraints hold on velocity level too.
     """
-    usual = "lie-ggl" if velocity_level else "lie-em"
+    usual = "lie-ggl" if velocity_level else mechanism.usual_scheme
     q, v = mechanism.started
     if options.get("scaling") is None:  # else h is a step of fictive time, and shrinks where it has to
         mechanism.check_steps(h)

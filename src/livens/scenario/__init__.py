@@ -19,9 +19,23 @@ The format and the language of the expressions are told in docs/scenarios.md.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from livens.errors import answer_with_words
-from livens.scenario.scenario import NAME, Scenario, described, load, parse
+
+if TYPE_CHECKING:
+    from livens.scenario.saved import NAME
+    from livens.scenario.scenario import Scenario, described, load, parse
 
 __all__ = ["NAME", "Scenario", "described", "load", "parse"]
 
-answer_with_words(globals(), __all__)
+
+def __getattr__(name: str) -> Any:
+    """Whoever asks a run for its model comes by here, and need not wait for what reads and checks files."""
+    if name not in __all__:
+        raise AttributeError(f"module 'livens.scenario' has no attribute '{name}'")
+    from livens.scenario import scenario
+
+    globals().update({each: getattr(scenario, each) for each in __all__})
+    answer_with_words(globals(), __all__)
+    return globals()[name]

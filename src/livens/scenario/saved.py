@@ -10,7 +10,9 @@ from livens.models.problem import Problem
 from livens.models.scene import Scene, particles, scene_of
 from livens.results.record import Facts
 from livens.results.result import Result
-from livens.scenario.scenario import NAME, described
+
+#: The problem name of systems that are written in a scenario; their description is what rebuilds them from a file.
+NAME = "scenario"
 
 
 def problem_of(facts: Facts) -> Problem | None:
@@ -18,6 +20,8 @@ def problem_of(facts: Facts) -> Problem | None:
     if facts.problem is None:
         return None
     if facts.problem == NAME:
+        from livens.scenario.scenario import described  # it takes long to import, and most runs are of ready problems
+
         return described(facts.problem_options["description"]).problem()
     return problems.load(facts.problem, **facts.problem_options)
 

@@ -18,11 +18,10 @@ from livens.run.simulate import simulate
 from livens.scenario.mechanism import ROBOTS, Mechanism, robot_file
 from livens.scenario.model import Model
 from livens.scenario.reader import Document, document, read
+from livens.scenario.saved import NAME
 from livens.scenario.schema import MechanismScenario, ProblemScenario, RobotScenario, SystemScenario, validated
 from livens.scenario.show import shown
 
-#: The problem name of systems that are written in a scenario; their description is what rebuilds them from a file.
-NAME = "scenario"
 #: Fields that belong to a run and not to the problem.
 _RUN_FIELDS = ("every", "out", "project", "redundant", "tier", "threads")
 

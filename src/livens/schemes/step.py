@@ -105,7 +105,8 @@ class Box:
     def fill(self, z: np.ndarray, k: np.ndarray) -> None:
         """What compiled loops do at the end of a step."""
         a, n = self.asked, self.size
-        z[self.found : self.found + n] = self.force(z[a : a + n], z[a + n : a + 2 * n], z[a + 2 * n], k)
+        said = self.force(z[a : a + n], z[a + n : a + 2 * n], z[a + 2 * n], k)
+        z[self.found : self.found + said.size] = said
 
 
 @dataclass(frozen=True, eq=False)

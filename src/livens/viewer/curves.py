@@ -11,7 +11,7 @@ import numpy as np
 from livens.analysis.joint_forces import PointForce, sizes
 from livens.analysis.observables import walk
 from livens.errors import LivensError
-from livens.viewer.frames import text
+from livens.viewer.tracks import text
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -23,8 +23,8 @@ _OFFERED, _NUMBERS = 40, 400_000
 #: Quantities of a mechanism that nobody plots against time.
 _SKIPPED = ("rotation", "violation")
 _AXES = "xyz"
-#: Rows of which all constraints are in memory at once.
-_BLOCK = 512
+#: Numbers of a block of rows that is looked at at once: it stays in the cache.
+_BLOCK = 500_000
 
 
 def _curve(panel: str, name: str, values: Any, unit: str = "", log: bool = False) -> dict[str, Any]:
@@ -53,25 +53,26 @@ def curves_of(few: Result, asked: Sequence[str] = ()) -> list[dict[str, Any]]:
         if sum(curve["panel"] == panel for curve in found) < _MOST:
             found.append(_curve(panel, name, values, unit, log))
 
-    watched = few.summary.energy
-    for name in dict.fromkeys(["kinetic_energy", "potential_energy", watched]):
-        values = _observed(few, name)
+    energies = dict.fromkeys(["kinetic_energy", "potential_energy", few.summary.energy])
+    both = dict(constraint="g(q)", velocity_constraint="G(q) v") if few.facts.constraint_names else {}
+    known = _observed(few, [*energies, *few.summary.momentum_drift], list(both))
+    for name in energies:
+        values = known.get(name)
         if values is not None and values.ndim == 1:
             add("energy", name.replace("_energy", "").replace("_", " "), values)
     for name in ("supplied_energy", "dissipated_energy"):  # where any comes in or goes out
         if name in few.stored and np.any(getattr(few, name)):
             add("energy", name.removesuffix("_energy"), getattr(few, name))
     for name in few.summary.momentum_drift:
-        values = _observed(few, name)
+        values = known.get(name)
         if values is not None:
             columns = values.reshape(len(values), -1).T
             for i, column in enumerate(columns):
                 short = name.removesuffix("_momentum").replace("_", " ")
                 add("momenta", f"{short} {_AXES[i]}" if 1 < len(columns) <= 3 else short, column)
-    for name, words in (("constraint", "g(q)"), ("velocity_constraint", "G(q) v")):
-        values = _largest(few, name) if few.facts.constraint_names else None
-        if values is not None:
-            add("constraints", words, values, log=True)
+    for name, words in both.items():
+        if name in known:
+            add("constraints", words, known[name], log=True)
     if "q" not in few.stored and "x" in few.stored:  # a model of states: there is nothing else to see
         for name, values in _liveliest({n: few.x[:, i] for i, n in enumerate(few.facts.coordinates)}, _MOST):
             add("states", name, values)
@@ -113,17 +114,21 @@ def _liveliest(curves: Mapping[str, np.ndarray], count: int) -> list[tuple[str, 
     return list(itertools.islice(changing, count))
 
 
-def _largest(few: Result, name: str) -> np.ndarray | None:
-    """The largest of many numbers in every row, a block of rows at a time."""
-    try:
-        found = [np.abs(values.reshape(len(t), -1)).max(axis=1) for t, (values,) in walk(few, [name], _BLOCK)]
-    except (LivensError, ValueError):  # not every model has everything
-        return None
-    return np.concatenate(found) if found else None
+def _observed(few: Result, names: Sequence[str], many: Sequence[str]) -> dict[str, np.ndarray]:
+    """Observables in every row, by name; of those that are `many` numbers, the largest. Not every model has all."""
+    there = [name for name in (*names, *many) if name and _has(few, name)]
+    found: dict[str, list[np.ndarray]] = {name: [] for name in there}
+    rows = max(8, _BLOCK // max(1, 3 * len(few.facts.coordinates)))
+    for t, block in walk(few, there, rows):
+        for name, values in zip(there, block, strict=True):
+            found[name].append(np.abs(values.reshape(len(t), -1)).max(axis=1) if name in many else values)
+    return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
-def _observed(few: Result, name: str) -> np.ndarray | None:
+def _has(few: Result, name: str) -> bool:
+    """Whether an observable can be computed, and is at least one number."""
     try:
-        return np.asarray(few.observe(name)) if name else None
-    except LivensError:  # not every model has everything
-        return None
+        _, (values,) = next(walk(few, [name], 1))
+    except LivensError:
+        return False
+    return values.size > 0

@@ -12,7 +12,8 @@ from livens.analysis.joint_forces import PointForce, joint_forces
 from livens.errors import InputError
 from livens.models.scene import Drawn, Pose, Scene
 from livens.viewer.curves import curves_of, offered
-from livens.viewer.frames import Tracks, chosen_rows, part, text, where
+from livens.viewer.frames import by_column, chosen_rows, part, where
+from livens.viewer.tracks import Tracks, text
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -61,15 +62,18 @@ def run_data(
     forces: list[PointForce] = []
     low, high, size, fastest = -np.ones(3), np.ones(3), 1.0, 1.0
     if scene:
-        # column by column, as the places of shapes are computed
-        pose = scene.at(np.asfortranarray(where(few)), few.t)
-        forces = joint_forces(few, scene, pose) + contact_forces(few)
+        places = by_column(where(few))  # as the places of shapes are computed
+        pose = scene.at(places, few.t)
+        forces = joint_forces(few, scene, pose, places) + contact_forces(few)
         velocities, fastest = _velocities(few, scene, pose)
         for shape in scene.shapes:
             entry = _shape(shape, pose, tracks)
             if shape.trace is not None and scene.moves(shape):
-                of_point = not shape.trace
-                entry["path"] = entry["points"][0] if of_point else [tracks.add(c) for c in pose.traced(shape).T]
+                ends = {0.0: 0, 1.0: -1}  # most leave the path of one of their own points
+                if shape.trace in ends:
+                    entry["path"] = entry["points"][ends[shape.trace]]
+                else:
+                    entry["path"] = [tracks.add(c) for c in pose.traced(shape).T]
                 if id(shape) in velocities:
                     entry["velocity"] = [tracks.add(column) for column in velocities[id(shape)].T]
             shapes.append(entry)
@@ -85,6 +89,7 @@ def run_data(
         "forces": [_force(force, tracks) for force in forces],
         "force": _large(forces),
         "values": tracks.values,
+        "far": tracks.far,
         "tracks": tracks.packed(),
         "low": low.tolist(),
         "high": high.tolist(),
@@ -123,29 +128,33 @@ def _shape(shape: Drawn, pose: Pose, tracks: Tracks) -> dict[str, Any]:
     }
     if shape.mesh is not None:
         entry["mesh"] = shape.mesh
-    frames = pose.frames(shape)
-    if frames is not None:
-        entry["turn"] = [tracks.add(column) for column in continuous(frames).T]
+    if shape.frame:
+        entry["turn"] = [tracks.add(column) for column in turns([pose.values(i) for i in shape.frame])]
     return entry
 
 
 def continuous(frames: np.ndarray) -> np.ndarray:
-    """Unit quaternions of frames, each with the sign that is nearer to the one before."""
-    # four ways to write a quaternion by its matrix (all at once: there are thousands), of which the largest is accurate
-    R = frames
-    ways = np.empty((len(R), 4, 4))
-    diagonal = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
-    for i, signs in enumerate(((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))):
-        ways[:, i, i] = 1 + sum(sign * entry for sign, entry in zip(signs, diagonal, strict=True))
-    for i, j, k in ((1, 2, 3), (2, 3, 1), (3, 1, 2)):
-        a, b = j - 1, k - 1
-        ways[:, 0, i] = ways[:, i, 0] = R[:, b, a] - R[:, a, b]
-        ways[:, j, k] = ways[:, k, j] = R[:, b, a] + R[:, a, b]
-    best = np.einsum("nii->ni", ways).argmax(axis=1)
-    turns = ways[np.arange(len(R)), best]
-    turns = turns / np.linalg.norm(turns, axis=1, keepdims=True)
-    flips = np.sum(turns[1:] * turns[:-1], axis=1) < 0
-    return np.asarray(turns * np.r_[1.0, np.cumprod(np.where(flips, -1.0, 1.0))][:, None])
+    """Unit quaternions of frames (row, component, axis), each with the sign that is nearer to the one before."""
+    return np.stack(turns(list(frames.reshape(-1, 9).T)), axis=1)
+
+
+def turns(entries: Sequence[Any]) -> list[np.ndarray]:
+    """The same column by column: four columns of quaternions, from the nine entries of frames, row by row.
+
+    There are four ways to write a quaternion by the entries of its matrix; the one whose first number is the largest is
+    accurate. Entries that never change may be plain numbers.
+    """
+    a, b, c, d, e, f, g, h, i = np.broadcast_arrays(*np.atleast_1d(*entries))
+    largest = np.stack([1 + a + e + i, 1 + a - e - i, 1 - a + e - i, 1 - a - e + i])
+    x, y, z = h - f, c - g, d - b
+    xy, yz, zx = b + d, f + h, c + g
+    best = largest.argmax(axis=0)
+    ways = ((largest[0], x, y, z), (x, largest[1], xy, zx), (y, xy, largest[2], yz), (z, zx, yz, largest[3]))
+    found = [np.choose(best, way) for way in ways]
+    length = np.sqrt(sum(column * column for column in found))
+    along = sum(column[1:] * column[:-1] for column in found)
+    length[1:] *= np.cumprod(np.where(along < 0, -1.0, 1.0))
+    return [column / length for column in found]
 
 
 def _velocities(few: Result, scene: Scene, pose: Pose) -> tuple[dict[int, np.ndarray], float]:

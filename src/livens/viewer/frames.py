@@ -1,16 +1,14 @@
-"""Which rows of a run a film shows, and what stands in them: small enough to be sent around."""
+"""Which rows of a run a film shows, and what stands in them."""
 
 from __future__ import annotations
 
-import base64
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from livens.analysis.named import at_nodes
 from livens.errors import InputError
-from livens.models.scene import Pose
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -18,6 +16,8 @@ if TYPE_CHECKING:
 #: Numbers that one page may hold by default: some megabytes.
 _NUMBERS = 1_500_000
 _FEWEST, _MOST = 200, 6000
+#: Numbers of a block that stays in the cache.
+_CACHED = 50_000
 
 
 def check_frames(frames: int | None) -> int | None:
@@ -42,54 +42,18 @@ def chosen_rows(t: np.ndarray, moving: int, frames: int | None = None) -> np.nda
     return np.unique(nearer)
 
 
-class Tracks:
-    """Numbers over frames, each rounded to one of 65536 values between its least and its greatest."""
-
-    def __init__(self, frames: int) -> None:
-        self.values: list[Any] = []  # a number where nothing moves, else where the track is and how to read it
-        self._packed: list[np.ndarray] = []
-        self._frames = frames
-        self._known: dict[bytes, int] = {}
-        self._entries: dict[int, int] = {}
-
-    def add(self, numbers: Any) -> int:
-        """The number of a track; equal tracks are one."""
-        full = np.broadcast_to(np.asarray(numbers, dtype=float), self._frames)
-        low, high = float(full.min()), float(full.max())
-        if not (np.isfinite(low) and np.isfinite(high)):
-            full = np.where(np.isfinite(full), full, 0.0)
-            low, high = float(full.min()), float(full.max())
-        key = full.tobytes() if low != high else np.float64(low).tobytes()
-        if key in self._known:
-            return self._known[key]
-        if low == high:
-            self.values.append(low)
-        else:
-            step = (high - low) / 65535
-            self._packed.append(np.round((full - low) / step).astype("<u2"))
-            self.values.append([low, step, len(self._packed) - 1])
-        self._known[key] = len(self.values) - 1
-        return self._known[key]
-
-    def entry(self, pose: Pose, entry: int) -> int:
-        """The track of an entry of a scene's tape, which many shapes may share."""
-        if entry not in self._entries:
-            self._entries[entry] = self.add(pose.values(entry))
-        return self._entries[entry]
-
-    def packed(self) -> str:
-        """All moving tracks one after the other."""
-        return text(np.concatenate(self._packed) if self._packed else np.zeros(0, dtype="<u2"))
-
-
-def text(numbers: np.ndarray) -> str:
-    """An array as characters that a page may hold."""
-    return base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode()
-
-
 def where(result: Result) -> np.ndarray:
     """What the scene of a run is a function of: its coordinates, or the states of a model of these."""
     return np.asarray(result.q if "q" in result.stored else result.x)
+
+
+def by_column(rows: np.ndarray) -> np.ndarray:
+    """The same numbers column by column in memory; in blocks of rows, as the whole does not fit into the cache."""
+    found = np.empty(rows.shape[::-1], dtype=rows.dtype)
+    size = max(8, _CACHED // max(1, rows.shape[1]))
+    for first in range(0, len(rows), size):
+        found[:, first : first + size] = rows[first : first + size].T
+    return found.T
 
 
 def part(result: Result, rows: np.ndarray) -> Result:

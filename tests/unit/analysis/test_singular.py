@@ -33,3 +33,17 @@ def test_a_pendulum_has_none():
     run = lv.simulate(oscillator, [1.0], [0.0], h=0.1, t_end=1.0, tier="reference")
     with pytest.raises(lv.InputError, match="singular positions are those of mechanisms"):
         run.singular_positions()
+
+
+def test_reports_name_them():
+    """The rank is looked at along the run when it is reported; of many only the first are named."""
+    run = lv.simulate(load("drawn-four-bar"), h=2e-3, t_end=5.0)
+    found = run.singular_positions()
+    said = run.report(accuracy=False).lines
+    assert [line for line in said if "a singular position" in line] == [str(one) for one in found[:3]]
+    assert len(found) <= 3 or f"... and {len(found) - 3} more singular positions" in said
+    mb = lv.Multibody(gravity=[0, -9.81], planar=True)
+    arm = mb.rod("arm", a=[0, 0], b=[1, 0], mass=1)
+    mb.revolute("hinge", mb.ground, arm, at=arm.a)
+    plain = mb.simulate(t_end=1.0, h=0.02, tier="reference")
+    assert not any("singular" in line for line in plain.report(accuracy=False).lines)

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from livens import bench
-from livens.bench import crank, fresh, large, peers, schedule, slider_crank
+from livens.bench import crank, films, fresh, large, peers, schedule, slider_crank
 from livens.bench.core import one_core
 from livens.bench.diagram import work_precision
 from livens.bench.four_bar import FourBar
@@ -282,13 +282,43 @@ def test_other_codes_solve_the_same_slider_crank(code):
 @pytest.mark.slow
 @pytest.mark.parametrize("code", ["exudyn", "mujoco"])
 @pytest.mark.parametrize(
-    ("problem", "look", "t_end"), [("drawn-four-bar", "upper0.position", 2.0), ("bricard", "rod2.end", 2.0)]
+    ("problem", "look", "theirs", "h", "t_end"),
+    [
+        ("simple-pendulum", "", "bob.position", 1e-2, 2.0),
+        ("drawn-four-bar", "upper0.position", "", 1e-2, 2.0),
+        ("andrews-squeezer", "", "K1.angle", 1e-4, 0.01),
+        ("bricard", "rod2.end", "", 1e-2, 2.0),
+        ("flyball-governor", "slider.position", "", 1e-3, 1.0),
+    ],
 )
-def test_other_codes_solve_the_same_linkages(code, problem, look, t_end):
+def test_other_codes_solve_the_same_linkages(code, problem, look, theirs, h, t_end):
     """From the same drawings, they end where livens ends."""
     pytest.importorskip(code)
-    task = Task("one", problem, look, 1e-3, 1e-2, 2.0)
+    task = Task("one", problem, look, 1e-3, h, t_end, theirs=theirs)
     one = Measured(task)
     one.choose()
     (peer,) = (peer for peer in one.peers if peer.name == code)
     assert iftomm_peers.main(*json.loads(peer.arguments[0]))["error"] <= 1e-3
+
+
+def test_lines_of_films(monkeypatch):
+    """Once, however many rounds there are; without a browser, what needs one is skipped with a word."""
+    asked = []
+
+    def module(name, what):
+        asked.append(json.loads(what)["part"])
+        return {"s": 0.5, "mb": 20.0}
+
+    monkeypatch.setattr(films, "run_module", module)
+    monkeypatch.setattr(films, "missing", lambda: "")
+    case, report = films.Films(), Report(2, {})
+    for first in (True, False):
+        case.play(first, lambda what: None)
+    case.tell(report)
+    assert asked == ["write", "open", "lab"]
+    assert [line.ours for line in report.lines] == [20.0, 0.5, 0.5, 0.5] and all(line.met for line in report.lines[1:])
+    monkeypatch.setattr(films, "missing", lambda: "not installed")
+    case, report = films.Films(), Report(1, {})
+    case.play(True, lambda what: None)
+    case.tell(report)
+    assert len(report.lines) == 2 and report.skipped == {"chromium": "not installed"}

@@ -41,6 +41,20 @@ def test_help_imports_nothing_heavy(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_sweep_imports_what_it_needs_and_no_more():
+    """A thousand short runs take less time than it takes to import SciPy and what reads scenario files."""
+    code = (
+        "import sys\n"
+        "from livens.cli import main\n"
+        "sys.argv = 'livens sweep simple-pendulum --vary l=0.5:2:10 --workers 1 --t-end 0.1 --quiet'.split()\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "heavy = {'scipy', 'livens.scenario', 'livens.multibody', 'xarray', 'h5py', 'matplotlib'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+
+
 def test_run_leaves_a_file_and_a_table(tmp_path):
     done = livens("run", "double-four-bar", "--t-end", "0.5", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

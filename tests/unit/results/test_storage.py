@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import types
 
 import h5py
 import numpy as np
@@ -11,7 +12,9 @@ import xarray
 
 import livens as lv
 from livens import math as m
-from livens.results.checksums import with_checksum, without_checksum
+from livens.expressions.layout import Layout
+from livens.results import recorder
+from livens.results.checksums import GROUP, Blocks, taken_up, verified, with_checksum, without_checksum
 from livens.run import beginning
 from livens.run import run as run_module
 from livens.run.interrupt import Interrupt
@@ -65,6 +68,16 @@ def test_file_and_memory_hold_the_same(tmp_path):
         assert in_file.t[-1] == 5.0005 and "the last step was shortened to 0.0005" in in_file.message
         assert in_file.step_size[-1] == pytest.approx(5e-4) and set(in_file.step_size[1:-1]) == {1e-3}
         assert len(in_file) == 5000 // every + 2 and np.all(np.diff(in_file.t[:-1]) == pytest.approx(every * 1e-3))
+
+
+def test_rows_begin_where_the_run_does(tmp_path):
+    """At a time that is not zero, with every second step."""
+    options = dict(t0=2.0, h=1e-3, t_end=2.0101, every=2)
+    start = lv.problems.load("simple-pendulum").start_values
+    for out in ({}, {"out": tmp_path / "run.h5"}):
+        run = lv.simulate(lv.problems.load("simple-pendulum").system, **start, **options, **out)
+        assert run.t == pytest.approx([2.0, 2.002, 2.004, 2.006, 2.008, 2.01, 2.0101], abs=1e-14)
+        assert run.t[0] == 2.0 and np.array_equal(run.q[0], start["q0"])
 
 
 def interrupted(path, problem, t_end, chunks, **changes):
@@ -233,3 +246,80 @@ def test_a_folder_without_room_for_files(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # whoever runs the tests may be allowed everything
     with pytest.raises(lv.InputError, match="no permission to write"):
         lv.simulate(lv.problems.load("simple-pendulum"), out=tmp_path / "run.h5")
+
+
+def test_rows_are_read_with_their_blocks(tmp_path):
+    """Any rows, wherever blocks begin and end; a number that is wrong is missed by no rows of its block."""
+    rows = np.arange(46.0).reshape(23, 2)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file.create_dataset("q", data=rows, chunks=(5, 2))
+        blocks = Blocks(5)
+        for part in np.split(rows, [1, 4, 12, 20]):
+            blocks.add(part)
+            blocks.write(file.require_group(GROUP), "q")
+        for first, last in itertools.combinations(range(24), 2):
+            np.testing.assert_array_equal(verified(file, "q", first, last), rows[first:last])
+        np.testing.assert_array_equal(verified(file, "q", 7, 99), rows[7:])
+        taken_up(file, "q", 12).write(file.create_group("again"), "q")
+        assert file["again/q"][:2].tolist() == file[GROUP]["q"][:2].tolist()
+        file["q"][11, 1] = -1.0
+        for first, last in itertools.combinations(range(24), 2):
+            if first < 15 and last > 10:
+                with pytest.raises(ValueError, match="the rows 10 to 14 of 'q' are not what was written"):
+                    verified(file, "q", first, last)
+            else:
+                np.testing.assert_array_equal(verified(file, "q", first, last), rows[first:last])
+        file[GROUP]["q"].resize((4,))
+        with pytest.raises(ValueError, match="not those of its rows"):
+            verified(file, "q", 0, 3)
+
+
+class _Disk:
+    """Instead of a file: what was brought to it, and how long that takes by a clock that does not run by itself."""
+
+    def __init__(self, seconds):
+        self.now, self.seconds, self.commits, self.rows = 0.0, seconds, [], []
+
+    def monotonic(self):
+        return self.now
+
+    def append(self, rows):
+        self.rows.append(len(rows["t"]))
+
+    def commit(self, record):
+        self.commits.append(self.now)
+        self.now += self.seconds
+
+
+def recorded(monkeypatch, seconds, **facts):
+    disk = _Disk(seconds)
+    monkeypatch.setattr(recorder, "time", disk)
+    facts = types.SimpleNamespace(**{"every": 1, "stored": ("t", "q"), **facts})
+    return disk, recorder.Recorder(facts, Layout(q=2), disk)
+
+
+@pytest.mark.parametrize(("seconds", "pause"), [(0.01, 1.0), (0.2, 4.0)])
+def test_a_run_is_brought_to_disk_now_and_then(monkeypatch, seconds, pause):
+    """Every second, and where that takes long, in a twentieth of the time."""
+    disk, kept = recorded(monkeypatch, seconds)
+    for _ in range(3000):
+        disk.now += 0.01
+        kept.save_now_and_then(lambda: None)
+    assert len(disk.commits) >= 5
+    assert np.diff(disk.commits) == pytest.approx(seconds + pause, abs=0.011)
+
+
+def test_rows_go_to_the_file_when_they_fill_a_room(monkeypatch):
+    """Three numbers in a row, of eight bytes each."""
+    monkeypatch.setattr(recorder, "BYTES", 10 * 3 * 8)
+    disk, kept = recorded(monkeypatch, 0.0)
+    kept.save_now_and_then(lambda: None)  # the first one is due at once
+    for i in range(25):
+        steps = types.SimpleNamespace(
+            taken=1, t=np.array([float(i)]), sizes=None, Z=np.full((1, 2), i), iterations=None, fictive=None
+        )
+        kept.look(steps)
+        kept.save_now_and_then(lambda: None)
+    kept._beside.wait()
+    assert disk.rows == [11, 11] and len(disk.commits) == 1
+    np.testing.assert_array_equal(kept.in_memory()["q"][:, 0], [22.0, 23.0, 24.0])

@@ -1,5 +1,7 @@
 """Events: zeros within steps, actions, several at one time, and runs that go on after them."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -206,3 +208,20 @@ def test_actions_see_the_parameters_of_their_own_model():
         run, seen = thrown(mass, gravity)
         assert seen and set(seen) == {mass} and np.ptp(run.observe("total_energy")) < 1e-12
         assert run.events[0].t == pytest.approx(np.sqrt(2 / gravity)) and run.p[-1] == pytest.approx(mass * run.v[-1])
+
+
+def test_a_thousand_times_are_no_more_work_than_ten():
+    """Over 10,000 steps, what Python is called for does not grow with the number of times."""
+    run = lv.simulate(OSCILLATOR, x0=[0.0, 1.0], scheme="gauss-2", h=0.01, t_end=100.0)
+    assert run.statistics.steps == 10_000
+    calls = []
+    for count in (10, 10, 1000):  # the first brings code
+        seen, times = [0], np.linspace(0.5, 99.5, count)
+        sys.setprofile(lambda frame, event, argument, seen=seen: seen.__setitem__(0, seen[0] + 1))
+        try:
+            found = run.at(times).x
+        finally:
+            sys.setprofile(None)
+        assert np.abs(found[:, 0] - np.sin(times)).max() < 1e-8
+        calls.append(seen[0])
+    assert calls[2] < 1.5 * calls[1] + 100

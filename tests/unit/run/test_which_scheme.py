@@ -114,7 +114,10 @@ CASES = {
         functools.partial(swing, "ggl"),
         ["radau-iia-3", "murua-3"],
     ),
-    ("pendulum, positions constrained", "3"): (functools.partial(swing, "index-3"), ["radau-iia-3"]),
+    ("pendulum, positions constrained", "3"): (
+        functools.partial(swing, "index-3"),
+        ["radau-iia-3", "radau-iia-5"],
+    ),
     ("the same as H(q, p) with a constraint", "3"): (constrained_energy, ["lobatto-iiia-iiib-4", "radau-iia-3"]),
 }
 ROWS = [(problem, index, scheme) for (problem, index), (_, schemes) in CASES.items() for scheme in schemes]

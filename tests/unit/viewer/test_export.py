@@ -9,13 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import livens as lv
 from livens import rotations as rot
 from livens import shapes
 from livens.viewer.data import continuous, run_data
-from livens.viewer.frames import Tracks, chosen_rows
+from livens.viewer.frames import chosen_rows
 from livens.viewer.page import page
+from livens.viewer.tracks import Tracks
 
 #: A page without data stays below this, whatever is vendored.
 _PAGE = 3e6
@@ -47,17 +50,75 @@ def test_a_page_is_self_contained_and_small(linkage, tmp_path):
     assert panels == {"energy", "constraints"}
 
 
+def read_track(values, packed, far, frames, track):
+    """What the page makes of a track, and the size of its steps."""
+    low, step, place, near = values[track]
+    if not near:
+        return low + step * np.frombuffer(packed, "<u2", frames, 2 * frames * place), step
+    at = 2 * frames * far + place
+    first, slope = struct.unpack_from("<HH", packed, at)
+    at += 4
+    whole = [first, first + slope]
+    while len(whole) < frames:
+        (second,) = struct.unpack_from("b", packed, at)
+        at += 1
+        if second == -128:
+            (second,) = struct.unpack_from("<h", packed, at)
+            at += 2
+        slope += second
+        whole.append(whole[-1] + slope)
+    return low + step * (np.array(whole) % 65536), step
+
+
 def test_tracks_are_the_run_to_one_part_in_65536(linkage):
     data = run_data(linkage, frames=40)
     rows = chosen_rows(linkage.t, 1, 40)
-    packed = np.frombuffer(base64.b64decode(data["tracks"]), dtype="<u2").reshape(-1, len(rows))
+    packed = base64.b64decode(data["tracks"])
     bar = next(shape for shape in data["shapes"] if shape["name"] == "upper0")
-    low, step, number = data["values"][bar["path"][1]]
+    found, step = read_track(data["values"], packed, data["far"], 40, bar["path"][1])
     y = linkage.q[rows, linkage.facts.coordinates.index("upper0.y")]
-    assert np.abs(low + step * packed[number] - y).max() <= 0.51 * step
-    low, step, number = data["values"][bar["velocity"][1]]
+    assert np.abs(found - y).max() <= 0.52 * step
+    found, step = read_track(data["values"], packed, data["far"], 40, bar["velocity"][1])
     rate = linkage.v[rows, linkage.facts.coordinates.index("upper0.y")]
-    assert np.abs(low + step * packed[number] - rate).max() <= 0.51 * step + 1e-6 * np.abs(rate).max()
+    assert np.abs(found - rate).max() <= 0.52 * step + 1e-6 * np.abs(rate).max()
+
+
+@given(
+    st.lists(
+        st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False, width=32), min_size=2, max_size=30
+    ),
+    st.floats(0, 1e3, allow_subnormal=False),
+    st.integers(2, 400),
+)
+def test_tracks_lose_nothing_whatever_moves(numbers, pace, frames):
+    """Smooth ones with a byte for a frame, rough ones with two: both are read back to half a step."""
+    tracks, random = Tracks(frames), np.random.default_rng(len(numbers))
+    moving = [
+        np.resize(numbers, frames),
+        np.sin(pace * np.linspace(0, 1, frames)),
+        np.cumsum(random.standard_normal(frames)),
+        np.where(np.arange(frames) % 7, 0.0, pace),
+    ]
+    places = [tracks.add(series) for series in moving]
+    packed = base64.b64decode(tracks.packed())
+    for series, place in zip(moving, places, strict=True):
+        if isinstance(tracks.values[place], float):
+            assert np.ptp(series) < 1e-300
+        else:
+            found, step = read_track(tracks.values, packed, tracks.far, frames, place)
+            assert np.abs(found - series).max() <= (0.52 + 65536 * 2e-16) * step + 1e-15 * np.abs(series).max()
+
+
+def test_what_moves_smoothly_takes_a_byte_for_a_frame():
+    t = np.linspace(0, 10, 2001)
+    tracks = Tracks(len(t))
+    for i in range(20):
+        tracks.add(np.sin(t + i))
+    assert len(base64.b64decode(tracks.packed())) == 20 * (len(t) + 2) and tracks.far == 0
+    tracks.add(np.sin(t) + np.where(abs(t - 5) < 0.5, 0.5, 0.0))  # two jumps, four long differences
+    assert len(base64.b64decode(tracks.packed())) == 21 * (len(t) + 2) + 8 and tracks.far == 0
+    tracks.add(np.sin(1e3 * t))
+    assert tracks.far == 1
 
 
 def test_frames_are_spread_over_time():
@@ -72,7 +133,8 @@ def test_constant_and_equal_tracks_take_no_room():
     tracks = Tracks(3)
     assert tracks.add(2.0) == tracks.add(np.full(3, 2.0)) == 0
     assert tracks.add([0.0, 1.0, 2.0]) == tracks.add([0.0, 1.0, 2.0]) == 1
-    assert len(base64.b64decode(tracks.packed())) == 6
+    assert tracks.add([0.0, 1.0 + 1e-9, 2.0]) == 1  # the ends of two bodies in one joint
+    assert len(base64.b64decode(tracks.packed())) == 5 and len(tracks.values) == 2
     tracks.add([np.nan, 1.0, np.inf])  # what is nowhere must not spoil a page
     assert "NaN" not in json.dumps(tracks.values)
 

@@ -55,7 +55,7 @@ def run_member(
         problem,
         result.facts.t_end,
         result.facts.coordinates,
-        {name: result.last(name) for name in result.system.error_variables},
+        {name: result.last(name) for name in plan.model.error_variables},
         result.summary,
         steps=result.statistics.steps,
         wall_s=result.statistics.wall_s,

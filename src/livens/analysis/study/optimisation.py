@@ -16,10 +16,11 @@ from livens.errors import InputError, IntegrationError
 from livens.expressions.numbers import whole_number
 from livens.models.model import Model
 from livens.models.problem import Problem
-from livens.run.gradient import Differentiated, plan_of
+from livens.run.gradient import Differentiated
 from livens.run.hessian import directions
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
+from livens.run.several import plan_of
 from livens.schemes.base import Scheme
 
 #: Methods of SciPy that take bounds and gradients; the last two take constraints too.

@@ -22,10 +22,11 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.run.beginning import beginning
 from livens.run.departure import Departure, Shift
-from livens.run.gradient import plan_of, tape_of, why_not
+from livens.run.gradient import tape_of, why_not
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
+from livens.run.several import plan_of
 from livens.run.simulate import compile_and_start
 from livens.run.tape import Chunk, Tape, advanced
 from livens.schemes.base import Scheme

@@ -10,29 +10,26 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from livens.bench.peers.clock import seconds
+from livens.bench.peers.iftomm_drawings import drawing
+from livens.models.element import Element
 from livens.multibody.builder import Multibody
 from livens.multibody.parts import Marker
 
 #: Steps are not halved more often than this.
 _HALVINGS = 10
+#: What Exudyn calls the parameters of springs and dampers.
+_SPRING = dict(stiffness="stiffness", damping="viscosity", referenceLength="length")
 
 
-def drawing(problem: str) -> Multibody:
-    """The drawing of one of the problems."""
-    from livens.problems.bricard import bricard_mechanism
-    from livens.problems.drawn_four_bar import four_bar_mechanism
-
-    return four_bar_mechanism() if problem == "drawn-four-bar" else bricard_mechanism()
-
-
-def in_exudyn(mb: Multibody, look: Marker, t_end: float) -> Callable[[float], np.ndarray]:
-    """Where a point is at the end: bodies in the plane have three coordinates, in space those of Euler parameters."""
+def in_exudyn(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.ndarray]:
+    """Where points of a body are at the end: bodies in the plane have three coordinates, in space Euler parameters."""
     import exudyn
 
     items: Any = importlib.import_module("exudyn.itemInterface")  # has no types
@@ -80,20 +77,40 @@ def in_exudyn(mb: Multibody, look: Marker, t_end: float) -> Callable[[float], np
             system.AddObject(items.RevoluteJoint2D(markerNumbers=ends))
         else:
             position, R, _, _ = poses.get(joint.second.name, (np.zeros(3), np.eye(3), none, none))
-            system.CreateRevoluteJoint(
+            make = {"revolute": system.CreateRevoluteJoint, "prismatic": system.CreatePrismaticJoint}[joint.what]
+            make(
                 bodyNumbers=[numbers[part.name] for part, _ in sides],
                 position=position + R @ joint.parameters["Y"],
                 axis=R @ joint.parameters["B"][:, 2],
                 useGlobalFrame=True,
             )
-    sensor = system.AddSensor(
-        items.SensorBody(
-            bodyNumber=numbers[look.part.name],
-            localPosition=[*map(float, look.lever), *([0.0] if flat else [])],
-            storeInternal=True,
-            outputVariableType=exudyn.OutputVariableType.Position,
+
+    def marker(part: str, lever: Any) -> Any:
+        place = [*map(float, lever), *([0.0] if flat else [])]
+        return system.AddMarker(items.MarkerBodyRigid(bodyNumber=numbers[part], localPosition=place))
+
+    for name, (what, said) in mb._said.items():
+        values = mb._acting[name].parameters.values
+        if what == "motor":  # a constant torque in a joint with the ground
+            turned = marker(said[0].second.name, np.zeros(mb.dimension))
+            system.AddLoad(items.LoadTorqueVector(markerNumber=turned, loadVector=[0, 0, torque(mb._acting[name])]))
+            continue
+        points = [
+            marker(end.part.name, end.lever) if isinstance(end, Marker) else marker("ground", end) for end in said
+        ]
+        numbered = {word: float(values[ours]) for word, ours in _SPRING.items() if ours in values}
+        system.AddObject(items.ObjectConnectorSpringDamper(markerNumbers=points, **numbered))
+    sensors = [
+        system.AddSensor(
+            items.SensorBody(
+                bodyNumber=numbers[look.body],
+                localPosition=[*map(float, lever), *([0.0] if flat else [])],
+                storeInternal=True,
+                outputVariableType=exudyn.OutputVariableType.Position,
+            )
         )
-    )
+        for lever in look.levers
+    ]
     system.Assemble()
 
     def end(h: float) -> np.ndarray:
@@ -112,33 +129,41 @@ def in_exudyn(mb: Multibody, look: Marker, t_end: float) -> Callable[[float], np
         try:
             system.SolveDynamic(settings, solverType=exudyn.DynamicSolverType.GeneralizedAlpha)
         except exudyn.SolverError:  # steps that are too long for its Newton's method
-            return np.full(mb.dimension, np.nan)
-        return np.asarray(system.GetSensorStoredData(sensor)[-1, 1 : 1 + mb.dimension])
+            return np.full((len(sensors), mb.dimension), np.nan)
+        return np.array([system.GetSensorStoredData(sensor)[-1, 1 : 1 + mb.dimension] for sensor in sensors])
 
     return end
 
 
-def in_mujoco(mb: Multibody, look: Marker, t_end: float) -> Callable[[float], np.ndarray]:
+def in_mujoco(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.ndarray]:
     """The same; loops are closed by soft constraints that are as stiff as the step allows."""
     import mujoco
 
     with tempfile.TemporaryDirectory() as folder:
         mb.to_mjcf(Path(folder) / "drawn.xml")
         model = mujoco.MjModel.from_xml_path(str(Path(folder) / "drawn.xml"))
-    lever = np.zeros(3)
-    lever[: mb.dimension] = look.lever
+    levers = np.zeros((len(look.levers), 3))
+    levers[:, : mb.dimension] = look.levers
+    torques = [torque(mb._acting[name]) for name, (what, _) in mb._said.items() if what == "motor"]
 
     def end(h: float) -> np.ndarray:
         model.opt.timestep, model.opt.integrator = h, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         model.eq_solref[:], model.eq_solimp[:, :3] = [2 * h, 1.0], [0.9999, 0.9999, 1e-3]
         data = mujoco.MjData(model)
         mujoco.mj_resetDataKeyframe(model, data, 0)
+        data.ctrl[:] = torques
         mujoco.mj_step(model, data, round(t_end / h))
         mujoco.mj_forward(model, data)
-        body = data.body(look.part.name)
-        return np.asarray(body.xpos + body.xmat.reshape(3, 3) @ lever)[: mb.dimension]
+        body = data.body(look.body)
+        return np.asarray(body.xpos + levers @ body.xmat.reshape(3, 3).T)[:, : mb.dimension]
 
     return end
+
+
+def torque(motor: Element) -> float:
+    """What a motor with a constant law exerts."""
+    through: Any = motor.functions["forces"]
+    return float(through.energy([1.0, 0.0], [0.0, 0.0], 0.0, None)[1])
 
 
 def _states(mb: Multibody) -> dict[str, tuple[Any, Any, Any, Any]]:
@@ -148,14 +173,37 @@ def _states(mb: Multibody) -> dict[str, tuple[Any, Any, Any, Any]]:
     return {name: (x.position, x.rotation, x.velocity, x.omega) for name, x in poses(mb, *mb.started).items()}
 
 
+@dataclass(frozen=True)
+class Look:
+    """What is looked at in the end: a point of a body, or with a second one beside it how far the body has turned."""
+
+    body: str
+    levers: list[np.ndarray]
+
+    @classmethod
+    def of(cls, mb: Multibody, name: str) -> Look:
+        body, _, point = name.partition(".")
+        part = mb.bodies[body]
+        if point == "angle":
+            return cls(body, [np.zeros(mb.dimension), np.eye(mb.dimension)[0]])
+        return cls(body, [part.markers["centre" if point == "position" else point].lever])
+
+    def error(self, points: np.ndarray, exact: Any) -> float:
+        """How far off; of an angle, within a turn."""
+        if len(self.levers) == 1:
+            return float(np.abs(points[0] - exact).max())
+        x, y = points[1, :2] - points[0, :2]
+        gap = float(np.arctan2(y, x)) - float(np.ravel(exact)[0])
+        return float(abs(np.arctan2(np.sin(gap), np.cos(gap)))) if np.isfinite(gap) else np.inf
+
+
 def main(code: str, problem: str, look: str, exact: list[float], tolerance: float, h: float, t_end: float) -> Any:
     mb = drawing(problem)
-    body, _, point = look.partition(".")
-    marker = mb.bodies[body].markers["centre" if point == "position" else point]
+    seen = Look.of(mb, look)
     make: Callable[..., Callable[[float], np.ndarray]] = {"exudyn": in_exudyn, "mujoco": in_mujoco}[code]
-    end = make(mb, marker, t_end)
+    end = make(mb, seen, t_end)
     for _ in range(_HALVINGS):
-        error = float(np.abs(end(h) - exact).max())
+        error = seen.error(end(h), exact)
         if error <= tolerance:
             break
         h /= 2

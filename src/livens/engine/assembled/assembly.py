@@ -12,7 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS, WIDTH, in_pool
+from livens.engine.assembled.lane_order import in_lanes
+from livens.engine.assembled.memory import aligned_zeros
 from livens.engine.assembled.piece_kernels import PieceKernels, parameter_tables
+from livens.engine.assembled.row_sums import RowSums
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Indices, Integers
 from livens.engine.lowering.words import call
@@ -45,29 +48,52 @@ class Sums:
         starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=size))])
         return cls(starts.astype(np.int32), position[order].astype(np.int32))
 
+    def of_targets(self, chosen: np.ndarray) -> Sums:
+        """The same for these targets, in this order."""
+        counts = np.diff(self.starts)[chosen]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        inside = np.arange(int(counts.sum())) - np.repeat(starts[:-1], counts)
+        return Sums(starts.astype(np.int32), self.positions[np.repeat(self.starts[:-1][chosen], counts) + inside])
+
     def gather(self, pool: np.ndarray, out: np.ndarray) -> None:
         """Sum them up."""
         gather_sums(self.starts, self.positions, pool, out, 0, self.starts.size - 1)
+
+
+def _rows_of(pieces: Pieces) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[bool]]:
+    """Equations that each row of each piece is added to, and where these stand in the pool; which are of forces."""
+    found, forces, base = [], [], 0
+    for p in pieces.pieces:
+        count, outputs = int(p.rows.numel()), int(p.rows.numel()) + len(p.pattern)
+        first = base + in_pool(np.arange(p.count), outputs)
+        found += [(p.equations[:, a], first + a * WIDTH) for a in range(count)]
+        forces += [p.force] * count
+        base += -(-p.count // WIDTH) * WIDTH * outputs
+    return found, forces
 
 
 class Assembly:
     """The kernels of a step and how their outputs are summed up. It is the same for all runs of a model."""
 
     def __init__(self, pieces: Pieces) -> None:
-        self.pieces = pieces
+        self.pieces = pieces = in_lanes(pieces)
         size, states = pieces.size, pieces.layout.size
         adders = np.zeros(states, dtype=np.int64)
         for p in pieces.pieces:
             for column in (*p.end_places.T, *p.sum_places.T):
                 np.add.at(adders, column, 1)
-        self.kernels = [PieceKernels(p, pieces, adders == 1) for p in pieces.pieces]
+        rows, forces = _rows_of(pieces)
+        cut = int(np.argmax(pieces.multiplier)) if pieces.multiplier.any() else size
+        self.pushed = any(p.impulse is not None for p in pieces.pieces)
+        pushes = [self.pushed and force for force in forces]
+        self.row_sums = RowSums([r for r, _ in rows], [at for _, at in rows], pushes, cut, size)
+        self.kernels = [PieceKernels(p, pieces, adders == 1, self.row_sums.places) for p in pieces.pieces]
         #: Entries of the state that nothing is added to.
         self.blank = np.flatnonzero(adders == 0)
         #: Where the outputs of each piece begin: with derivatives, bounds, ends.
         self.bases = np.zeros((len(self.kernels), 3), dtype=np.int64)
         tops = np.zeros(3, dtype=np.int64)
-        rows: list[np.ndarray] = []
-        positions: list[list[np.ndarray]] = [[], [], []]
+        positions: list[list[np.ndarray]] = [[at for _, at in rows], [], []]
         ends: list[np.ndarray] = []
         for i, kernel in enumerate(self.kernels):
             p, each = kernel.piece, np.arange(kernel.piece.count)
@@ -75,24 +101,21 @@ class Assembly:
             strides = np.array([kernel.outputs, kernel.row_count, len(kernel.summed)])
             first = [base + in_pool(each, stride) for base, stride in zip(tops, strides, strict=True)]
             for a in range(kernel.row_count):
-                rows.append(p.equations[:, a])
-                positions[0].append(first[0] + a * WIDTH)
                 positions[1].append(first[1] + a * WIDTH)
             for a, column in enumerate(kernel.summed):
                 ends.append(p.end_places[:, column])
                 positions[2].append(first[2] + a * WIDTH)
             tops = tops + -(-p.count // WIDTH) * WIDTH * strides
         self.tops = tops
-        self.residual_sums = Sums.of(rows, positions[0], size)
-        self.floor_sums = Sums.of(rows, positions[1], size)
-        forces = [kernel.piece.force for kernel in self.kernels for _ in range(kernel.row_count)]
+        targets = [target for target, _ in rows]
+        self.residual_sums, self.floor_sums = (Sums.of(targets, positions[i], size) for i in (0, 1))
+        #: The same bounds in the order of the residual.
+        self.bound_sums = self.floor_sums.of_targets(self.row_sums.rows)
         of_forces = [i for i, force in enumerate(forces) if force]
-        cut = int(np.argmax(pieces.multiplier)) if pieces.multiplier.any() else size
-        targets = [np.where(rows[i] < cut, rows[i], -1) for i in of_forces]
+        pushed = [np.where(targets[i] < cut, targets[i], -1) for i in of_forces]
         #: What forces add to the equations of coordinates, if somebody asks for it.
         self.first_multiplier = cut
-        self.impulse_sums = Sums.of(targets, [positions[0][i] for i in of_forces], cut)
-        self.pushed = any(p.impulse is not None for p in pieces.pieces)
+        self.impulse_sums = Sums.of(pushed, [positions[0][i] for i in of_forces], size)
         summed = np.unique(np.concatenate([*ends, np.zeros(0, dtype=np.int64)]))
         number = np.full(states, -1)
         number[summed] = np.arange(summed.size)
@@ -134,9 +157,10 @@ class Bench:
     def __init__(self, assembly: Assembly, k: np.ndarray, extra: int = 0) -> None:
         a = self.assembly = assembly
         self.context = np.zeros(5, dtype=np.int64)
-        self.pool = np.zeros(int(a.tops[0]) + extra + WIDTH)
-        self.floors, self.ends = np.zeros(int(a.tops[1]) + WIDTH), np.zeros(int(a.tops[2]) + WIDTH)
-        self.errors, self.impulses = np.zeros(a.pieces.size), np.zeros(a.first_multiplier)
+        # vectors of two runs may begin before the first number, and end behind the last
+        self.pool = aligned_zeros(WIDTH + int(a.tops[0]) + extra + WIDTH)[WIDTH:]
+        self.floors, self.ends = (aligned_zeros(int(a.tops[i]) + WIDTH) for i in (1, 2))
+        self.errors, self.impulses = np.zeros(a.pieces.size), aligned_zeros(a.row_sums.rows.size)
         self.context[4] = self.impulses.ctypes.data
         self._held = [parameter_tables(kernel, k) for kernel in a.kernels]
         offsets = [kernel.table.offsets for kernel in a.kernels]
@@ -161,6 +185,10 @@ class Bench:
         self.context[0] = m.ctypes.data
         self._run(RESIDUAL, POOL, x, z, c, self.pool)
         a.residual_sums.gather(self.pool, r)
+        if a.pushed:
+            impulses = np.zeros(x.size)
+            a.impulse_sums.gather(self.pool, impulses)
+            self.impulses[:] = impulses[a.row_sums.rows]
         return r
 
     def newton(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +224,6 @@ class Bench:
         a, z1, m1 = self.assembly, np.zeros(z.size), np.zeros(m.size)
         if a.pushed:
             self.residual(x, z, m, c)
-            a.impulse_sums.gather(self.pool, self.impulses)
         self.context[0], self.context[1], self.context[2] = m.ctypes.data, z1.ctypes.data, m1.ctypes.data
         self._run(END, ENDS, x, z, c, self.ends)
         sums = np.zeros(a.summed.size)

@@ -17,6 +17,9 @@ from livens.engine.assembled.assembly import Assembly
 from livens.engine.assembled.front_class import FrontClass, NoPivotError, Shape, Signature
 from livens.engine.assembled.front_records import Batch, Core, Front, Source, dense_core
 from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
+from livens.engine.assembled.lane_order import in_whole_vectors, lane_keys
+from livens.engine.assembled.stretches import in_stretches
+from livens.engine.assembled.sweep import Sweep, in_turn
 
 #: Blocks whose boundary is at most this many times that of the smallest go in the same round. Without such a tolerance
 #: a chain would be eaten from its ends.
@@ -58,6 +61,7 @@ class Elimination:
         self.factor_bases: dict[int, int] = {}
         self.tables: list[np.ndarray] = []
         self.pool_size, self.factor_size, self.rounds = int(assembly.tops[0]), 0, 0
+        self.sweep, self.of_sums, self.of_fronts = Sweep(0), list[np.ndarray](), list[np.ndarray]()
         if trial is None:
             self.core = dense_core(assembly)
             assert self.core.plan is not None
@@ -67,6 +71,7 @@ class Elimination:
         self._blocks()
         self._elements()
         self._joints_of_trees()
+        self._lanes()
         self._rounds()
         self._place()
 
@@ -89,6 +94,7 @@ class Elimination:
             if alone.any():
                 self._block[multipliers[alone]] = others[alone, :1]
             joints = np.flatnonzero(free & ~one)
+            joints = joints[np.argsort(multipliers[joints, 0])]  # as they are numbered, whatever vectors they are in
             self._block[multipliers[joints]] = (count + np.arange(joints.size))[:, None]
             count += joints.size
         order = np.argsort(self._block, kind="stable")
@@ -189,13 +195,30 @@ class Elimination:
         if len(match) == count - self.bodies:
             self._match = match
 
+    def _lanes(self) -> None:
+        """By what fronts are sorted into vectors: the bodies they are of, or joints belong to."""
+        keys = lane_keys(self.bodies)
+        self._lane = keys.tolist() + [len(keys)] * (len(self.unknowns) - self.bodies)
+        for source in self.sources:
+            first = min(source.blocks)
+            if first < self.bodies:
+                for block in source.blocks:
+                    if block >= self.bodies:
+                        self._lane[block] = min(self._lane[block], self._lane[first])
+
     # -- rounds -------------------------------------------------------------------------------------------------------
+    def _rank(self, source: tuple[int, int]) -> tuple[object, ...]:
+        """A canonical order of what is at a block; of equals, that of the bodies they are about."""
+        number, role = source
+        found = self.sources[number]
+        return found.signature.number, role, found.blocks, number
+
     def _front(self, block: int) -> _Found:
         """Boundary, sources in a canonical order, and their numbers."""
         bound: dict[int, int] = {}
         numbers: list[int] = []
         shape = []
-        own = sorted(self._at_block[block], key=lambda s: (self.sources[s[0]].signature.number, s[1], s[0]))
+        own = sorted(self._at_block[block], key=self._rank)
         for number, role in own:
             source = self.sources[number]
             local = [-1] * len(source.blocks)
@@ -241,6 +264,7 @@ class Elimination:
                 break  # nearly every front has its own shape
             gone: set[int] = set()
             for key, members in groups.items():
+                members.sort(key=lambda b: (self._lane[b], b))
                 gone |= self._eliminate(key, members, planned, known, refused)
             if not gone and not (set(able) - refused):
                 break
@@ -301,9 +325,9 @@ class Elimination:
                     if joined and not any(self._alive[other] for other in others):
                         taken[b].append((x, (number, role)))
                         local = tuple(place if i == role else -1 for i in range(len(source.blocks)))
-                        more.append((place, source.signature.number, role, number, (source.signature, -1, local)))
-            more.sort(key=lambda found: found[:4])
-            planned[b] = bound, (*shape, *(one[-1] for one in more)), [*numbers, *(one[3] for one in more)]
+                        more.append((place, self._rank((number, role)), number, (source.signature, -1, local)))
+            more.sort(key=lambda found: found[:2])
+            planned[b] = bound, (*shape, *(one[-1] for one in more)), [*numbers, *(one[2] for one in more)]
         return planned, taken
 
     def _matters(self, block: int, number: int, role: int) -> bool:
@@ -323,8 +347,7 @@ class Elimination:
         """Eliminate fronts of one shape; those whose pivots vanish have to wait."""
         made = known.get(key)
         if made is None:
-            bound, shape, _ = found[members[0]]
-            made = FrontClass(Shape(self._kinds[members[0]], shape, key[2]))  # type: ignore[arg-type]
+            made = FrontClass(Shape(self._kinds[members[0]], found[members[0]][1], key[2]))  # type: ignore[arg-type]
         where = np.array([[self.sources[s].trial for s in found[b][2]] for b in members])
         strides = [WIDTH if self.sources[s].of is None else 1 for s in found[members[0]][2]]
         A = made.assembled(self._trial, where.reshape(len(members), -1), strides)
@@ -347,21 +370,22 @@ class Elimination:
         number = made.number
         fronts = self.fronts[number]
         first = len(fronts)
-        chosen = [(b, A[i]) for i, b in enumerate(members) if good[i]]
-        values = np.zeros((len(chosen), made.outputs))
+        members = [b for i, b in enumerate(members) if good[i]]
+        values = np.zeros((len(members), made.outputs))
         for slot, (i, j) in enumerate(made.updates):
-            values[:, slot] = [a[i, j] for _, a in chosen]
-        for i, (b, _) in enumerate(chosen):
-            bound, _, numbers = found[b]
-            fronts.append(Front(numbers, self.unknowns[b], [u for x in bound for u in self.unknowns[x]]))
-            if bound:
+            values[:, slot] = A[good, i, j]
+        own = [
+            Front(found[b][2], self.unknowns[b], [u for x in found[b][0] for u in self.unknowns[x]]) for b in members
+        ]
+        slots, places = in_whole_vectors([self._lane[b] for b in members])
+        fronts += [own[i] for i in slots]
+        for i, b in enumerate(members):
+            if found[b][0]:
                 at = self._trial_size + i * made.outputs
-                self._add(Source(made.signature, tuple(bound), first + i, made, at))
+                self._add(Source(made.signature, tuple(found[b][0]), first + places[i], made, at))
         self._remember(values.ravel())
-        while len(fronts) % WIDTH:
-            fronts.append(fronts[-1])
         self.batches.append(Batch(made, first // WIDTH, len(fronts) // WIDTH, self.rounds))
-        return {b for b, _ in chosen}
+        return set(members)
 
     def _remember(self, values: np.ndarray) -> None:
         """Numbers of eliminated fronts, behind those there are."""
@@ -381,8 +405,13 @@ class Elimination:
         self.pool_size, self.factor_size = top, factors
         place = np.array([self._pool_place(source) for source in self.sources], dtype=np.int64)
         for number in range(len(self.classes)):
-            rows = [[*place[front.sources].tolist(), *front.own, *front.boundary] for front in self.fronts[number]]
-            self.tables.append(in_blocks(np.array(rows, dtype=np.int32)))
+            sources = np.array([place[front.sources] for front in self.fronts[number]], dtype=np.int32)
+            unknowns = np.array([[*front.own, *front.boundary] for front in self.fronts[number]], dtype=np.int32)
+            rows = self._assembly.row_sums.places[unknowns[:, : self.classes[number].p]].astype(np.int32)
+            self.tables.append(in_blocks(self.classes[number].table(sources, rows, unknowns)))
+        self._part()
+        for made, table in zip(self.classes, self.tables, strict=True):
+            self.batches = in_stretches(self.batches, made, table)
         self.core = self._core(place)
         #: Code of the classes, in products, and how many blocks a class eliminates on average.
         self.code = sum(made.products for made in self.classes)
@@ -390,6 +419,26 @@ class Elimination:
         self.products = float(sum(made.products * len(self.fronts[n]) for n, made in enumerate(self.classes)))
         self.fronts.clear()
         self._trial = np.zeros(0)
+
+    def _part(self) -> None:
+        """In which part of a sweep pieces, sums and fronts are done, block by block."""
+        assembly, sweep = self._assembly, Sweep(self.pool_size)
+        for kernel, base in zip(assembly.kernels, assembly.bases[:, 0].tolist(), strict=True):
+            sweep.write(base, kernel.outputs, sweep.in_order(-(-kernel.piece.count // WIDTH)))
+        sums = assembly.row_sums
+        of_sums = [sweep.behind(batch.positions) for batch in sums.batches]
+        of_rows = np.zeros(sums.rows.size // WIDTH, dtype=np.int64)
+        for rows, parts in zip(sums.batches, of_sums, strict=True):
+            of_rows[rows.first // WIDTH : rows.first // WIDTH + parts.size] = parts
+        of_fronts = [np.zeros(len(table), dtype=np.int64) for table in self.tables]
+        for batch in self.batches:
+            made, blocks = batch.of, slice(batch.first, batch.stop)
+            table = self.tables[made.number][blocks]
+            rights = table[:, made.source_count : made.read_slots].reshape(len(table), -1)
+            ready = np.stack([sweep.behind(table[:, : made.source_count]), in_turn(of_rows[rights // WIDTH])], axis=1)
+            of_fronts[made.number][blocks] = parts = in_turn(ready)
+            sweep.write(self.bases[id(made)] + batch.first * WIDTH * made.outputs, made.outputs, parts)
+        self.sweep, self.of_sums, self.of_fronts = sweep, of_sums, of_fronts
 
     def _pool_place(self, source: Source) -> int:
         if source.of is None:

@@ -96,6 +96,11 @@ class FrontClass:
         self._offsets = offsets
         self.signature: Signature | None = None  # of the fronts as sources
         self.number = -1  # among the classes
+        self.slots = self.read_slots = 0  # of the index table, and those of sources and equations
+        self.two_runs: tuple[bool, ...] = ()  # whether sources that stand side by side do so in one run, or in two
+        #: Where own equations and unknowns are: a slot of the table, and what is added to it.
+        self.rights: list[tuple[int, int]] = []
+        self.places: list[tuple[int, int]] = []
 
     # -- the order of pivots ------------------------------------------------------------------------------------------
     def assembled(self, pool: np.ndarray, where: np.ndarray, strides: Sequence[int]) -> np.ndarray:
@@ -221,42 +226,59 @@ class FrontClass:
             for i in self._lower[k]:
                 self._at_lower[i, k] = top + 2 * p + len(self._at_lower)
         self.factors = top + 2 * p + len(self._at_lower)
-        self.slots = self.source_count + p + self.f
+
+    def table(self, sources: np.ndarray, rows: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
+        """The index table of fronts, one row for each: their sources, where their own equations stand in the residual,
+        and their own unknowns and the boundary's.
+        """
+        sources = sources.reshape(len(unknowns), -1)
+        rights, self.rights = _shared_columns(rows, self.source_count)
+        self.read_slots = self.source_count + rights.shape[1]
+        columns, self.places = _shared_columns(unknowns, self.read_slots)
+        self.slots = self.read_slots + columns.shape[1]
+        return np.concatenate([sources, rights, columns], axis=1)
 
     # -- native code --------------------------------------------------------------------------------------------------
-    def compile(self, name: str) -> Code:
-        """One of "factor", "keep" (factor, and store what `forward` needs), "forward" and "back"."""
-        content = f"{indexed_writer()} {self.shape.kinds} {self.comes} {self.right} {self.order} {self.f} {self.slots}"
+    def compile(self, name: str, in_runs: bool = False) -> Code:
+        """One of "factor", "keep" (factor, and store what `forward` needs), "forward" and "back".
+
+        With `in_runs` they are for blocks of fronts whose sources stand side by side.
+        """
+        laid_out = self.slots, self.rights, self.places, self.two_runs if in_runs else None
+        content = f"{indexed_writer()} {self.shape.kinds} {self.comes} {self.right} {self.order} {self.f} {laid_out}"
         text = {
-            "factor": lambda: self._factor_text("factor", False),
-            "keep": lambda: self._factor_text("keep", True),
-            "forward": self._forward_text,
+            "factor": lambda: self._factor_text("factor", False, in_runs),
+            "keep": lambda: self._factor_text("keep", True, in_runs),
+            "forward": lambda: self._forward_text(in_runs),
             "back": self._back_text,
         }[name]
         # what LLVM does beyond its first effort takes twice the time and changes nothing here
         return find_or_compile(content, text, name, 1)
 
-    def _right_sides(self, e: IndexedEmitter, sources: list[str]) -> dict[int, str]:
+    def _source(self, e: IndexedEmitter, s: int, slot: int, in_runs: bool) -> str:
+        return self._read(e, "%a0", s, slot * WIDTH, in_runs)
+
+    def _read(self, e: IndexedEmitter, base: str, slot: int, offset: int, in_runs: bool) -> str:
+        return e.runs(base, slot, offset, self.two_runs[slot]) if in_runs else e.gather(base, slot, offset)
+
+    def _right_sides(self, e: IndexedEmitter, in_runs: bool) -> dict[int, str]:
         """The residuals of the rows to be eliminated, with what earlier fronts add; of the boundary, that alone."""
-        y = {i: e.gather("%a1", e.index(self.source_count + i)) for i in range(self.p)}
+        y = {i: self._read(e, "%a1", *self.rights[i], in_runs) for i in range(self.p)}
         for i, parts in self.right.items():
             for s, slot in parts:
-                value = e.gather("%a0", sources[s], slot * WIDTH)
+                value = self._source(e, s, slot, in_runs)
                 y[i] = e.add(y[i], value) if i in y else value
         return y
 
-    def _factor_text(self, name: str, keep: bool) -> str:
+    def _factor_text(self, name: str, keep: bool, in_runs: bool) -> str:
         e, _p = IndexedEmitter(name), self.p
-        sources = [e.index(s) for s in range(self.source_count)]
         A: dict[int, dict[int, str]] = defaultdict(dict)
         for (i, j), parts in self.comes.items():
-            values = [e.gather("%a0", sources[s], slot * WIDTH) for s, slot in parts]
+            values = [self._source(e, s, slot, in_runs) for s, slot in parts]
             A[i][j] = values[0]
             for value in values[1:]:
                 A[i][j] = e.add(A[i][j], value)
-        y = self._right_sides(e, sources)
-        growth = [ZERO] * 4
-        number = 0
+        y = self._right_sides(e, in_runs)
         for k, (row, column) in enumerate(self.order):
             inverse = e.reciprocal(A[row][column])
             for j in self._upper[k]:
@@ -267,19 +289,12 @@ class FrontClass:
                 factor = e.mul(A[i].pop(column), inverse)
                 if keep:
                     e.put(factor, "%own", self._at_lower[i, k])
-                growth[number % 4] = e.larger(growth[number % 4], e.fabs(factor))
-                number += 1
                 for j in self._upper[k]:
                     old = A[i].get(j)
                     product = A[row][j]
                     A[i][j] = e.fneg(e.mul(factor, product)) if old is None else e.minus_product(old, factor, product)
                 y[i] = e.minus_product(y[i], factor, y[row]) if i in y else e.fneg(e.mul(factor, y[row]))
         self._write_updates(e, A, y)
-        largest = growth[0]
-        for other in growth[1:]:
-            largest = e.larger(largest, other)
-        before = e.value(f"load {e.type}, ptr %a2, align 8")
-        e.lines.append(f"store {e.type} {e.larger(largest, before)}, ptr %a2, align 8")
         return e.loop(self.slots, self.outputs, self.factors)
 
     def _write_updates(self, e: IndexedEmitter, A: dict[int, dict[int, str]], y: dict[int, str]) -> None:
@@ -288,10 +303,10 @@ class FrontClass:
         for a in range(self.f):
             e.put(y.get(self.p + a, ZERO), "%out", len(self.updates) + a)
 
-    def _forward_text(self) -> str:
+    def _forward_text(self, in_runs: bool) -> str:
         """Another right-hand side with the factors that are kept."""
         e = IndexedEmitter("forward")
-        y = self._right_sides(e, [e.index(s) for s in range(self.source_count)])
+        y = self._right_sides(e, in_runs)
         for k, (row, _) in enumerate(self.order):
             e.put(y[row], "%own", self._at_right + k)
             for i in self._lower[k]:
@@ -303,13 +318,29 @@ class FrontClass:
 
     def _back_text(self) -> str:
         e, p = IndexedEmitter("back"), self.p
-        x = {p + a: e.gather("%a0", e.index(self.source_count + p + a)) for a in range(self.f)}
+        x = {p + a: e.gather("%a0", *self.places[p + a]) for a in range(self.f)}
         for k in reversed(range(p)):
             _, column = self.order[k]
             value = e.get("%own", self._at_right + k)
             for j in self._upper[k]:
                 value = e.minus_product(value, e.get("%own", self._at_upper[k, j]), x[j])
             x[column] = e.mul(value, e.get("%own", self._at_pivot + k))
-        for i in range(p):
-            e.scatter(x[i], "%a0", e.index(self.source_count + i))
+        e.scatter((x[i], "%a0", *self.places[i]) for i in range(p))
         return e.loop(self.slots, self.outputs, self.factors)
+
+
+def _shared_columns(table: np.ndarray, first: int) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """Columns that are everywhere as far from each other share one, such as those of one body; for every column which
+    one, counted from `first` on, and how far it is from there.
+    """
+    columns: list[np.ndarray] = []
+    places = []
+    for column in table.T:
+        for slot, known in enumerate(columns):
+            if np.all(column - known == column[0] - known[0]):
+                places.append((first + slot, int(column[0] - known[0])))
+                break
+        else:
+            places.append((first + len(columns), 0))
+            columns.append(column)
+    return np.stack(columns, axis=1), places

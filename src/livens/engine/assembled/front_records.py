@@ -39,6 +39,7 @@ class Batch:
     first: int  # block of eight fronts
     stop: int
     round: int
+    in_runs: bool = False  # whether the sources of these fronts stand side by side
 
 
 @dataclass

@@ -8,11 +8,14 @@ import numpy as np
 
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.elimination import Elimination
+from livens.engine.assembled.front_records import Batch
 from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS, WIDTH
+from livens.engine.assembled.memory import aligned_zeros
 from livens.engine.assembled.multifrontal import DenseFronts, dense_fronts, factor_fronts, substitute
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
 from livens.engine.lowering.words import call
+from livens.engine.native import Code
 
 #: What is done with the batches: columns of their addresses.
 FACTOR, KEEP, FORWARD, BACK, _BASE, _COLUMNS = range(6)
@@ -25,9 +28,9 @@ class FrontArrays(Record):
     batches: int
     addresses: Integers  # kernels of the batches, and where their outputs begin in the pool
     tables: Integers
-    growth: Doubles
     core_size: int
     core: Integers  # unknowns of the core
+    core_rows: Integers  # where their equations stand in the residual
     entries: int
     rows: Integers
     columns: Integers
@@ -35,6 +38,8 @@ class FrontArrays(Record):
     right_size: int
     right: Integers
     right_positions: Integers
+    lower: int  # diagonals of the core, below and above the main one
+    upper: int
     matrix: Doubles  # room for the core
     pivots: Integers
     y: Doubles
@@ -50,8 +55,8 @@ class Fronts:
     def __init__(self, elimination: Elimination, bench: Bench, threads: int = 1) -> None:
         self.elimination = e = elimination
         assert bench.pool.size >= e.pool_size
-        self._factors = np.zeros(e.factor_size + WIDTH)
-        self._codes = {id(made): {name: made.compile(name) for name in ("factor", "back")} for made in e.classes}
+        self._factors = aligned_zeros(e.factor_size + WIDTH)
+        self._codes: dict[tuple[int, str, bool], Code] = {}
         #: Whether there is code for further corrections with the factors of the first.
         self.chords = False
         number = {id(made): i for i, made in enumerate(e.classes)}
@@ -59,8 +64,8 @@ class Fronts:
         addresses, tables = [], []
         for batch in e.batches:
             made = batch.of
-            codes = self._codes[id(made)]
-            addresses.append([codes["factor"].address, 0, 0, codes["back"].address, e.bases[id(made)]])
+            factor, back = self._code(batch, "factor"), self._code(batch, "back")
+            addresses.append([factor.address, 0, 0, back.address, e.bases[id(made)]])
             factors = self._factors.ctypes.data + 8 * e.factor_bases[id(made)]
             index = e.tables[number[id(made)]].ctypes.data
             tables.append([batch.first, batch.stop, index, factors, 0, 0, *[0] * (OFFSETS - 6)])
@@ -71,9 +76,9 @@ class Fronts:
             len(e.batches),
             np.array(addresses, dtype=np.int64).reshape(-1, 5),
             np.array(tables, dtype=np.int64).reshape(-1, OFFSETS),
-            np.zeros(WIDTH),
             core.unknowns.size,
             core.unknowns.astype(np.int64),
+            bench.assembly.row_sums.places[core.unknowns if core.plan is None else core.plan.order],
             core.positions.size,
             core.rows.astype(np.int64),
             core.columns.astype(np.int64),
@@ -81,6 +86,8 @@ class Fronts:
             core.right_positions.size,
             core.right.astype(np.int64),
             core.right_positions.astype(np.int64),
+            int(np.max(core.rows - core.columns, initial=0)),
+            int(np.max(core.columns - core.rows, initial=0)),
             np.zeros((n, n)),
             np.zeros(n, dtype=np.int64),
             np.zeros(n),
@@ -93,12 +100,16 @@ class Fronts:
     def enable_chords(self) -> None:
         """Compile what keeps factors and uses them again; most runs never need it."""
         for b, batch in enumerate(self.elimination.batches):
-            codes = self._codes[id(batch.of)]
             for column, name in ((KEEP, "keep"), (FORWARD, "forward")):
-                if name not in codes:
-                    codes[name] = batch.of.compile(name)
-                self.arrays.addresses[b, column] = codes[name].address
+                self.arrays.addresses[b, column] = self._code(batch, name).address
         self.chords = True
+
+    def _code(self, batch: Batch, name: str) -> Code:
+        in_runs = batch.in_runs and name != "back"  # which does not read sources
+        key = id(batch.of), name, in_runs
+        if key not in self._codes:
+            self._codes[key] = batch.of.compile(name, in_runs)
+        return self._codes[key]
 
 
 def no_fronts() -> FrontArrays:
@@ -109,16 +120,18 @@ def no_fronts() -> FrontArrays:
         0,
         whole,
         np.zeros((0, OFFSETS), dtype=np.int64),
-        np.zeros(WIDTH),
         0,
-        whole,
-        0,
-        whole,
         whole,
         whole,
         0,
         whole,
         whole,
+        whole,
+        0,
+        whole,
+        whole,
+        0,
+        0,
         numbers,
         whole,
         numbers,
@@ -130,65 +143,62 @@ def no_fronts() -> FrontArrays:
 
 
 @lowered
-def dense_factors(A: Doubles, n: int, pivots: Integers) -> None:
-    """LU factors in place, with row pivoting; a singular matrix gives infinities."""
+def band_factors(A: Doubles, n: int, lower: int, upper: int, pivots: Integers) -> None:
+    """LU factors in place, with row pivoting, of a matrix with so many diagonals below and above; rows that are
+    exchanged bring as many more above as there are below. A singular matrix gives infinities.
+    """
     for k in range(n):
-        best = k
-        for i in range(k + 1, n):
+        best, below, behind = k, min(k + lower + 1, n), min(k + lower + upper + 1, n)
+        for i in range(k + 1, below):
             if abs(A[i * n + k]) > abs(A[best * n + k]):
                 best = i
         pivots[k] = best
         above = A + k * n
         if best != k:
             other = A + best * n
-            for j in range(n):
+            for j in range(k, behind):
                 above[j], other[j] = other[j], above[j]
         inverse = 1.0 / above[k]
-        for i in range(k + 1, n):
+        for i in range(k + 1, below):
             row = A + i * n
             if row[k] != 0.0:
                 factor = row[k] * inverse
                 row[k] = factor
-                for j in range(k + 1, n):
+                for j in range(k + 1, behind):
                     row[j] -= factor * above[j]
 
 
 @lowered
-def dense_solution(A: Doubles, n: int, pivots: Integers, y: Doubles) -> None:
-    """Solve in place with the factors of `dense_factors`."""
+def band_solution(A: Doubles, n: int, lower: int, upper: int, pivots: Integers, y: Doubles) -> None:
+    """Solve in place with the factors of `band_factors`."""
     for k in range(n):
         best = pivots[k]
         y[k], y[best] = y[best], y[k]
-    for k in range(n):
-        for i in range(k + 1, n):
+        for i in range(k + 1, min(k + lower + 1, n)):
             y[i] -= A[i * n + k] * y[k]
     for k in range(n - 1, -1, -1):
         value, row = y[k], A + k * n
-        for j in range(k + 1, n):
+        for j in range(k + 1, min(k + lower + upper + 1, n)):
             value -= row[j] * y[j]
         y[k] = value / row[k]
 
 
 @lowered
-def eliminate(
-    f: FrontArrays, how: int, first: int, stop: int, tables: Integers, growth: Doubles, pool: Doubles, r: Doubles
-) -> None:
+def eliminate(f: FrontArrays, how: int, first: int, stop: int, tables: Integers, pool: Doubles, r: Doubles) -> None:
     """Batches from `first` to `stop`, one after the other; the tables say which of their fronts."""
     for b in range(first, stop):
         codes, table = f.addresses + b * _COLUMNS, tables + b * OFFSETS
         if table[FIRST] < table[LAST]:
-            call(codes[how], pool, r, growth, table, pool + codes[_BASE])
+            call(codes[how], pool, r, r, table, pool + codes[_BASE])
 
 
 @lowered
-def substitute_back(
-    f: FrontArrays, first: int, stop: int, tables: Integers, growth: Doubles, pool: Doubles, dx: Doubles
-) -> None:
+def substitute_back(f: FrontArrays, first: int, stop: int, tables: Integers, pool: Doubles, dx: Doubles) -> None:
     """The unknowns of these batches from those of their boundaries."""
     for b in range(stop - 1, first - 1, -1):
         table = tables + b * OFFSETS
         if table[FIRST] < table[LAST]:
-            call(f.addresses[b * _COLUMNS + BACK], dx, dx, growth, table, pool)
+            call(f.addresses[b * _COLUMNS + BACK], dx, dx, dx, table, pool)
 
 
 @lowered
@@ -198,7 +208,7 @@ def solve_core(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles)
     if f.dense.count > 0:
         y, order = f.dense.y, f.dense.order
         for i in range(n):
-            y[i] = r[order[i]]
+            y[i] = r[f.core_rows[i]]
         substitute(f.dense)
         for i in range(n):
             dx[order[i]] = y[i]
@@ -209,30 +219,24 @@ def solve_core(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles)
                 A[i] = 0.0
             for k in range(f.entries):
                 A[f.rows[k] * n + f.columns[k]] += pool[f.positions[k]]
-            dense_factors(A, n, f.pivots)
+            band_factors(A, n, f.lower, f.upper, f.pivots)
         for i in range(n):
-            y[i] = r[f.core[i]]
+            y[i] = r[f.core_rows[i]]
         for k in range(f.right_size):
             y[f.right[k]] += pool[f.right_positions[k]]
-        dense_solution(A, n, f.pivots, y)
+        band_solution(A, n, f.lower, f.upper, f.pivots, y)
         for i in range(n):
             dx[f.core[i]] = y[i]
 
 
 @lowered
-def solve_fronts(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles) -> float:
-    """``dx = J^-1 r`` of the Jacobian in the pool; the largest elimination factor.
+def solve_fronts(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles) -> None:
+    """``dx = J^-1 r`` of the Jacobian in the pool, with r in the order of `RowSums`.
 
     `how` is FACTOR, KEEP (so that other right-hand sides can follow), or FORWARD (with the factors that were kept).
     """
-    for i in range(WIDTH):
-        f.growth[i] = 0.0
-    eliminate(f, how, 0, f.batches, f.tables, f.growth, pool, r)
+    eliminate(f, how, 0, f.batches, f.tables, pool, r)
     if how != FORWARD:
         factor_fronts(f.dense, pool)
     solve_core(f, how, pool, r, dx)
-    substitute_back(f, 0, f.batches, f.tables, f.growth, pool, dx)
-    largest = 0.0
-    for i in range(WIDTH):
-        largest = max(largest, f.growth[i])
-    return largest
+    substitute_back(f, 0, f.batches, f.tables, pool, dx)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 
 from livens.engine.assembled.assembly import ENDS, NEWTON, POOL, RESIDUAL, TURN
 from livens.engine.assembled.fronts import FACTOR, FORWARD, KEEP
+from livens.engine.assembled.memory import aligned_zeros
 from livens.engine.assembled.parts import (
-    IMPULSES,
     Parts,
     bounds,
     end,
@@ -19,15 +20,17 @@ from livens.engine.assembled.parts import (
     solve,
     subtract,
     sum_rows,
-    sum_up,
+    sweep_back,
+    sweep_forward,
 )
-from livens.engine.assembled.prediction import RING, best_candidate
+from livens.engine.assembled.prediction import CANDIDATES, RING, best_candidate
 from livens.engine.floor import SMALL, at_the_floor
 from livens.engine.loop import REFRESH
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
-from livens.engine.lowering.words import address
+from livens.engine.lowering.words import address, bits, number
 from livens.engine.newton import CURVATURE_LIMIT, DONE, FAILED
+from livens.schemes.recipes.pieces import Pieces
 
 #: Newton's method gives up after this many corrections.
 MOST_CORRECTIONS = 25
@@ -70,14 +73,17 @@ class Room(Record):
     book: int
     iterations: Integers
     dx: Doubles
+    rows: int
     scale: Doubles
     r: Doubles
     work: Doubles
-    other: Doubles  # two more like it
+    other: Doubles  # two more like r
     told: Integers
 
     @classmethod
-    def of(cls, k: np.ndarray, weights: tuple[float, ...], states: int, unknowns: int, memory: int, steps: int) -> Room:
+    def of(
+        cls, k: np.ndarray, weights: tuple[float, ...], states: int, unknowns: int, rows: int, memory: int, steps: int
+    ) -> Room:
         """Room for so many steps."""
         parts = len(weights)
         return cls(
@@ -94,17 +100,32 @@ class Room(Record):
             memory,
             np.zeros(steps, dtype=np.int64),
             np.zeros((parts, unknowns)),
-            np.zeros((parts, unknowns)),
-            np.zeros(unknowns),
-            np.zeros(unknowns),
-            np.zeros(2 * unknowns),
+            rows,
+            np.zeros((parts, rows)),
+            aligned_zeros(rows),
+            np.zeros(parts * unknowns + len(CANDIDATES)),
+            np.zeros(2 * rows),
             np.zeros(_TOLD, dtype=np.int64),
         )
+
+    def from_step(self, begun: int) -> Room:
+        """The room from a step on."""
+        first = begun * self.parts
+        return dataclasses.replace(self, Z=self.Z[first:], X=self.X[first:], M=self.M[first:])
+
+
+def first_memory(pieces: Pieces, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The memory before the first step, of all parts of a step, with nothing in the book."""
+    memory = np.zeros((len(pieces.weights), pieces.memory.size + BOOK))
+    memory[0, : pieces.memory.size] = pieces.remember(z, np.concatenate([[0.0], c[1:]]))
+    return memory.ravel()
 
 
 @lowered
 def _residual(p: Parts, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: Doubles) -> float:
     """The residual at x; the largest of its entries in units of their bounds."""
+    if p.sweep.parts > 1:
+        return sweep_forward(p, RESIDUAL, -1, x, z, c, r, scale)
     run(p, RESIDUAL, POOL, x, z, c, p.pool)
     return sum_rows(p, r, scale)
 
@@ -112,14 +133,14 @@ def _residual(p: Parts, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: D
 @lowered
 def _curvature_explains(p: Parts, x: Doubles, z: Doubles, w: Room, dx: Doubles, scale: Doubles) -> bool:
     """As `livens.engine.newton.curvature_explains`."""
-    there, forth, back = w.work, w.other, w.other + w.size
+    there, forth, back = w.work, w.other, w.other + w.rows
     for i in range(w.size):
         there[i] = x[i] + dx[i]
     _residual(p, there, z, w.c, forth, scale)
     for i in range(w.size):
         there[i] = x[i] - dx[i]
     _residual(p, there, z, w.c, back, scale)
-    for i in range(w.size):
+    for i in range(w.rows):
         curvature = 0.5 * abs(forth[i] - 2.0 * w.r[i] + back[i])
         if not abs(w.r[i]) <= 1.0 / scale[i] + 10.0 * curvature:
             return False
@@ -132,17 +153,22 @@ def solve_step(p: Parts, x: Doubles, z: Doubles, w: Room, part: int, keep: bool)
 
     With `keep`, corrections behind the first use its factors as long as each gains a digit.
     """
-    dx, scale = w.dx + part * w.size, w.scale + part * w.size
+    dx, scale = w.dx + part * w.size, w.scale + part * w.rows
     last, before, first, stalls = np.inf, np.inf, 0.0, 0
     full = True
     for iteration in range(1, MOST_CORRECTIONS + 1):
         w.told[TAKEN] = iteration
         if full:
-            run(p, NEWTON, POOL, x, z, w.c, p.pool)
-            found = sum_rows(p, w.r, scale)
+            how = KEEP if keep else FACTOR
+            if p.sweep.parts > 1:
+                found = sweep_forward(p, NEWTON, how, x, z, w.c, w.r, scale)
+                sweep_back(p, how, w.r, dx)
+            else:
+                run(p, NEWTON, POOL, x, z, w.c, p.pool)
+                found = sum_rows(p, w.r, scale)
+                solve(p, how, w.r, dx)
             if iteration == 1:
                 first = found
-            solve(p, KEEP if keep else FACTOR, w.r, dx)
         else:
             solve(p, FORWARD, w.r, dx)
         if p.turning:
@@ -179,8 +205,6 @@ def finish_step(p: Parts, r: int, corrections: int, w: Room) -> None:
     stride = w.parts * w.size
     x = w.X + (r * w.size + RING * stride)
     old, new = w.M + r * w.width, w.M + (r + 1) * w.width
-    if p.pushed:  # by what the last residual was made of
-        sum_up(p, IMPULSES, p.impulses, p.first_multiplier)
     end(p, x, w.Z + r * w.states, old, w.c, w.Z + (r + 1) * w.states, new)
     old, new = old + w.book, w.M + ((r + w.parts) * w.width + w.book)
     for i in range(BOOK):
@@ -196,6 +220,15 @@ def finish_step(p: Parts, r: int, corrections: int, w: Room) -> None:
     new[SLOW] = old[SLOW] + 1.0 if corrections > 1 and known >= RING else 0.0
     s = r // w.parts
     w.iterations[s] = corrections if r == s * w.parts else w.iterations[s] + corrections
+
+
+@lowered
+def all_finite(Z: Doubles, first: int, stop: int) -> bool:
+    """Whether these numbers are finite."""
+    worst = 0
+    for i in range(first, stop):
+        worst = max(worst, bits(abs(Z[i])))
+    return number(worst) < np.inf
 
 
 @lowered
@@ -236,7 +269,7 @@ def advance(p: Parts, w: Room, h: float, origin: float, first: int, done: int, s
             if not smooth:
                 for i in range(w.size):
                     dx[i] = 0.0
-            bounds(p, x, z, w.c, dx, w.scale + part * w.size)
+            bounds(p, x, z, w.c, dx, w.scale + part * w.rows)
         # dense fronts store their factors in any case
         keep = p.fronts.dense.count > 0 or (kept and book[CORRECTIONS] > 1.0)
         status = solve_step(p, x, z, w, part, keep)

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from livens.engine.assembled.assembly import END, ENDS, FLOOR, FLOORS, errors_of, gather_sums, reciprocals, run_pieces
+from livens.engine.assembled.assembly import (
+    END,
+    ENDS,
+    FLOOR,
+    FLOORS,
+    POOL,
+    errors_of,
+    gather_sums,
+    reciprocals,
+    run_pieces,
+)
 from livens.engine.assembled.fronts import BACK, FORWARD, FrontArrays, eliminate, solve_core, substitute_back
-from livens.engine.assembled.indexed import OFFSETS, WIDTH
+from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS
 from livens.engine.assembled.multifrontal import factor_fronts, factor_share
 from livens.engine.assembled.prediction import RING, predict
+from livens.engine.assembled.sweep import SweepTables
 from livens.engine.assembled.team import (
     ARGUMENTS,
     BACK_ROUND,
@@ -31,10 +42,10 @@ from livens.engine.assembled.team import (
 )
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Indices, Integers, Record
-from livens.engine.lowering.words import address, bits, doubles_at, number, publish
+from livens.engine.lowering.words import address, bits, call, doubles_at, number, publish
 
 #: What is summed up of the outputs of the pieces.
-ROWS, BOUNDS, IMPULSES, STATES = range(4)
+ROWS, BOUNDS, STATES = range(3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +61,10 @@ class Parts(Record):
     errors: Doubles
     kind_count: int
     kinds: Integers
-    row_starts: Indices
-    row_positions: Indices
-    floor_positions: Indices
+    row_size: int  # of the residual: equations, and those that are repeated to fill up blocks of eight
+    sums: Integers  # kernels of its sums, and where each begins
+    bound_starts: Indices
+    bound_positions: Indices
     end_starts: Indices
     end_positions: Indices
     summed_count: int
@@ -61,13 +73,11 @@ class Parts(Record):
     blank: Integers
     weights: Doubles  # of the predictors
     reach: Integers
-    impulse_starts: Indices
-    impulse_positions: Indices
     impulses: Doubles
     first_multiplier: int
     turning: bool
-    pushed: bool
     team: Team
+    sweep: SweepTables
     fronts: FrontArrays
 
 
@@ -97,19 +107,53 @@ def sum_up(p: Parts, which: int, out: Doubles, size: int) -> None:
 @lowered
 def sum_rows(p: Parts, r: Doubles, scale: Doubles) -> float:
     """The residual, and the largest of its entries in units of their bounds, as `livens.engine.newton.scaled`."""
-    order(p.team, SUMS, ROWS, address(r), p.size, address(scale), 0, 0)
+    order(p.team, SUMS, ROWS, address(r), 0, address(scale), 0, 0)
     everybody(p)
+    return _largest(p)
+
+
+@lowered
+def _largest(p: Parts) -> float:
     worst = 0
-    for rank in range(p.team.size):
-        worst = max(worst, p.team.largest[LINE * rank])
+    for i in range(LINE * p.team.size):
+        worst = max(worst, p.team.largest[i])
     return number(worst)
+
+
+@lowered
+def sweep_forward(
+    p: Parts, which: int, how: int, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: Doubles
+) -> float:
+    """Evaluate pieces, sum up the residual and eliminate the fronts, part by part; without fronts for `how` below zero.
+
+    The largest entry of the residual in units of their bounds. For one thread; several share all parts at once.
+    """
+    f, t, s = p.fronts, p.team, p.sweep
+    for i in range(LINE):
+        t.largest[i] = 0
+    for part in range(s.parts):
+        tables = s.pieces + part * t.pieces * t.width
+        run_pieces(p.addresses, tables, t.pieces, t.width, which, POOL, x, z, c, p.pool)
+        _sum_batches(p, s.sums + part * t.sums * OFFSETS, t.largest, r, scale)
+        if how >= 0:
+            eliminate(f, how, 0, f.batches, s.fronts + part * f.batches * OFFSETS, p.pool, r)
+    return _largest(p)
+
+
+@lowered
+def sweep_back(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
+    """The core and all substitutions, behind `sweep_forward`."""
+    f, s = p.fronts, p.sweep
+    solve_core(f, how, p.pool, r, dx)
+    for part in range(s.parts - 1, -1, -1):
+        substitute_back(f, 0, f.batches, s.fronts + part * f.batches * OFFSETS, p.pool, dx)
 
 
 @lowered
 def largest_scaled(p: Parts, r: Doubles, scale: Doubles) -> float:
     """As `livens.engine.newton.scaled`."""
     worst = 0
-    for i in range(p.size):
+    for i in range(p.row_size):
         worst = max(worst, bits(abs(r[i] * scale[i])))
     return number(worst)
 
@@ -134,8 +178,8 @@ def bounds(p: Parts, x: Doubles, z: Doubles, c: Doubles, dx: Doubles, scale: Dou
     errors_of(x, dx, p.kinds, p.kind_count, p.errors)
     p.context[3] = address(p.errors)
     run(p, FLOOR, FLOORS, x, z, c, p.floors)
-    sum_up(p, BOUNDS, scale, p.size)
-    reciprocals(scale, p.size)
+    sum_up(p, BOUNDS, scale, p.row_size)
+    reciprocals(scale, p.row_size)
 
 
 @lowered
@@ -156,7 +200,7 @@ def solve(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
     alone = t.size == 1
     for i in range(f.round_count):
         if alone or f.blocks[i] < FEW_BLOCKS:
-            eliminate(f, how, f.rounds[i], f.rounds[i + 1], f.tables, f.growth, p.pool, r)
+            eliminate(f, how, f.rounds[i], f.rounds[i + 1], f.tables, p.pool, r)
         else:
             order(t, FACTOR_ROUND, i, how, address(r), 0, 0, 0)
             everybody(p)
@@ -170,7 +214,7 @@ def solve(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
     solve_core(f, how, p.pool, r, dx)
     for i in range(f.round_count - 1, -1, -1):
         if alone or f.blocks[i] < FEW_BLOCKS:
-            substitute_back(f, f.rounds[i], f.rounds[i + 1], f.tables, f.growth, p.pool, dx)
+            substitute_back(f, f.rounds[i], f.rounds[i + 1], f.tables, p.pool, dx)
         else:
             order(t, BACK_ROUND, i, BACK, address(dx), 0, 0, 0)
             everybody(p)
@@ -221,31 +265,33 @@ def share(p: Parts, rank: int) -> None:
     else:
         f = p.fronts
         begin, behind, a = f.rounds[given[0]], f.rounds[given[0] + 1], doubles_at(given[2])
-        tables, growth = t.fronts + rank * t.batches * OFFSETS, t.growth + rank * WIDTH
+        tables = t.fronts + rank * t.batches * OFFSETS
         if what == FACTOR_ROUND:
-            eliminate(f, given[1], begin, behind, tables, growth, p.pool, a)
+            eliminate(f, given[1], begin, behind, tables, p.pool, a)
         else:
-            substitute_back(f, begin, behind, tables, growth, p.pool, a)
+            substitute_back(f, begin, behind, tables, p.pool, a)
 
 
 @lowered
 def _share_of_sums(p: Parts, which: int, out: Doubles, scale: Doubles, first: int, stop: int, rank: int) -> None:
     if which == ROWS:
-        starts, positions, pool, worst = p.row_starts, p.row_positions, p.pool, 0
-        for i in range(first, stop):
-            total = 0.0
-            for j in range(starts[i], starts[i + 1]):
-                total += pool[positions[j]]
-            out[i] = total
-            worst = max(worst, bits(abs(total * scale[i])))
-        p.team.largest[LINE * rank] = worst
+        largest = p.team.largest + LINE * rank
+        for i in range(LINE):
+            largest[i] = 0
+        _sum_batches(p, p.team.sum_tables + rank * p.team.sums * OFFSETS, largest, out, scale)
     elif which == STATES:
         for i in range(first, stop):
             total = 0.0
             for j in range(p.end_starts[i], p.end_starts[i + 1]):
                 total += p.ends[p.end_positions[j]]
             out[p.summed[i]] = total
-    elif which == BOUNDS:
-        gather_sums(p.row_starts, p.floor_positions, p.floors, out, first, stop)
     else:
-        gather_sums(p.impulse_starts, p.impulse_positions, p.pool, out, first, stop)
+        gather_sums(p.bound_starts, p.bound_positions, p.floors, out, first, stop)
+
+
+@lowered
+def _sum_batches(p: Parts, tables: Integers, largest: Integers, out: Doubles, scale: Doubles) -> None:
+    for b in range(p.team.sums):
+        table, begin = tables + b * OFFSETS, p.sums[2 * b + 1]
+        if table[FIRST] < table[LAST]:
+            call(p.sums[2 * b], p.pool, scale + begin, largest, table, out + begin)

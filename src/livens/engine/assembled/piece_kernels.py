@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,16 +28,17 @@ from livens.engine.kernels import writer
 from livens.engine.native import Code, find_or_compile, vector_library_width
 from livens.expressions.graph.roundoff import VECTOR_LIBRARY, uses_library
 from livens.expressions.layout import Layout
-from livens.schemes.recipes.pieces import Piece, Pieces, symbols
+from livens.schemes.recipes import pieces as recipe
+from livens.schemes.recipes.pieces import Piece, Pieces
 
-_HERE = ("indexed", "piece_kernels", "front_class")
+_HERE = ("indexed", "piece_kernels", "front_class", "row_sums")
 _OFTEN, _SELDOM = 2, 1
 
 
 @functools.cache
 def indexed_writer() -> str:
     """A fingerprint of the code that writes loops over instances."""
-    files = [Path(__file__).with_name(f"{name}.py") for name in _HERE]
+    files = [*(Path(__file__).with_name(f"{name}.py") for name in _HERE), Path(recipe.__file__)]
     return writer() + hashlib.sha256(b"".join(f.read_bytes() for f in files if f.exists())).hexdigest()
 
 
@@ -75,6 +76,10 @@ class IndexTable:
     def slots(self) -> int:
         return len(self._columns)
 
+    def side_by_side(self, slot: int) -> bool:
+        """Whether neighbours in a block find their numbers side by side."""
+        return bool(np.all(np.diff(self._columns[slot][1]) == 1))
+
     def blocks(self) -> np.ndarray:
         return in_blocks(np.stack([column for _, column in self._columns], axis=1).astype(np.int32))
 
@@ -84,7 +89,7 @@ class IndexTable:
 
 
 #: The arrays that parts belong to.
-UNKNOWNS, STATE, REMEMBERED = range(3)
+UNKNOWNS, STATE, REMEMBERED, ROWS = range(4)
 
 
 class PieceKernels:
@@ -95,7 +100,8 @@ class PieceKernels:
     it is written in place. `turn` takes variations in the context's errors to corrections, in place.
     """
 
-    def __init__(self, piece: Piece, pieces: Pieces, direct: np.ndarray) -> None:
+    def __init__(self, piece: Piece, pieces: Pieces, direct: np.ndarray, row_places: np.ndarray) -> None:
+        """`direct` says to which entries of the state nobody else adds; `row_places` where equations stand in r."""
         self.piece = piece
         local = piece.local
         self.row_count, self.outputs = int(piece.rows.numel()), int(piece.rows.numel()) + len(piece.pattern)
@@ -103,16 +109,17 @@ class PieceKernels:
         impulse = [] if piece.impulse is None else [piece.impulse]
         end = ca.Function("end", [*local.all, *impulse], [piece.ends, piece.keeps, piece.sums])
         library = VECTOR_LIBRARY if vector_library_width() > 1 and uses_library(newton) else 1
-        e, noise = piece.noise(library) if self.row_count else (symbols("e", local.x.numel()), ca.SX(0, 1))
-        floor = ca.Function("floor", [*local.all, e], [noise])
-        self.table = IndexTable([pieces.unknowns, pieces.layout, pieces.memory])
+        # the floor reads what its rows read, and is derived only if it must be compiled
+        rows = [ca.Function("rows", local.all, [one]) for one in (piece.rows, piece.plain) if one is not None]
+        self.table = IndexTable([pieces.unknowns, pieces.layout, pieces.memory, Layout(rows=int(row_places.max()) + 1)])
         turn = None if piece.turn is None else ca.Function("turn", [*local.all, piece.turn[0]], [piece.turn[1]])
-        functions = [f for f in (newton, end, floor, turn) if f is not None]
-        used = [_used(functions, i) for i in range(7)]
+        used = _used([f for f in (newton, end, turn, *rows[1:]) if f is not None])
         self._x = {i: self.table.place(UNKNOWNS, piece.x[:, i]) for i in sorted(used[0] | used[6])}
         if turn is not None:
             self._x |= {i: self.table.place(UNKNOWNS, piece.x[:, i]) for i in range(piece.x.shape[1])}
         self._z = {i: self.table.place(STATE, piece.z[:, i]) for i in used[1]}
+        pushed = sorted(_used([end])[6])
+        self._impulses = {i: self.table.place(ROWS, row_places[piece.x[:, i]]) for i in pushed}
         self._m = {i: self.table.place(REMEMBERED, piece.m[:, i]) for i in used[2]}
         #: Parameters that all instances share, and those each has of its own.
         self.shared = [i for i in used[5] if np.all(piece.k[:, i] == piece.k[0, i])]
@@ -129,11 +136,13 @@ class PieceKernels:
         self._kept = {a: self.table.place(REMEMBERED, piece.keep_places[:, a]) for a in kept}
         if not self.table.slots:  # nothing is read by index
             self.table.place(STATE, np.zeros(piece.count, dtype=np.int64))
+        self._side_by_side = [slot for slot in range(self.table.slots) if self.table.side_by_side(slot)]
         self.codes: dict[str, Code] = {}
         if self.row_count:
             self._make("newton", newton)
             self._make("residual", ca.Function("residual", local.all, [piece.rows]))
-            self._make("floor", floor, stride=self.row_count, effort=_SELDOM)
+            said = " ".join([f"{library}", *(f.serialize() for f in rows)])
+            self._make("floor", lambda: self._floor(library), self.row_count, _SELDOM, said)
         if piece.ends.numel() or piece.keeps.numel() or piece.sums.numel():
             self._make("end", end, stride=len(self.summed))
         if turn is not None:
@@ -142,19 +151,37 @@ class PieceKernels:
     def address(self, name: str) -> int:
         return self.codes[name].address if name in self.codes else 0
 
-    def _make(self, name: str, function: ca.Function, stride: int | None = None, effort: int = _OFTEN) -> None:
+    def _floor(self, library: int) -> ca.Function:
+        e, noise = self.piece.noise(library)
+        return ca.Function("floor", [*self.piece.local.all, e], [noise])
+
+    def _make(
+        self,
+        name: str,
+        function: ca.Function | Callable[[], ca.Function],
+        stride: int | None = None,
+        effort: int = _OFTEN,
+        said: str = "",
+    ) -> None:
+        """Compile a function, or find it; one that is yet to be derived follows from what is `said`."""
         stride = self.outputs if stride is None else stride
         found = [self._x, self._z, self._m, self._targets, self._kept, self._sums, self.shared, self.own, self.summed]
-        content = f"{indexed_writer()} {stride} {self.table.slots} {found} {function.serialize()}"
-        self.codes[name] = find_or_compile(content, lambda: self._text(name, function, stride), name, effort)
+        found += [self._side_by_side, self._impulses]
+        content = f"{indexed_writer()} {stride} {self.table.slots} {found} "
+        content += function.serialize() if isinstance(function, ca.Function) else said
+
+        def text() -> str:
+            return self._text(name, function if isinstance(function, ca.Function) else function(), stride)
+
+        self.codes[name] = find_or_compile(content, text, name, effort)
 
     def _text(self, name: str, function: ca.Function, stride: int) -> str:
-        e = IndexedEmitter(name)
+        e = IndexedEmitter(name, self._side_by_side)
         context = e.pointer_at("%a3", CONTEXT)
         bases = {UNKNOWNS: "%a0", STATE: "%a1"}
 
         def read(place: Place, base: str) -> str:
-            return e.gather(e.part(base, place.part), e.index(place.slot), place.offset)
+            return e.gather(e.part(base, place.part), place.slot, place.offset)
 
         def columns(places: dict[int, Place], size: int, base: str) -> Columns:
             return Columns(size, lambda i: read(places[i], base))
@@ -175,48 +202,47 @@ class PieceKernels:
             Columns(sizes[5], parameter),
         ]
         if function.n_in() == 7:
-            inputs.append(columns(self._x, sizes[6], e.pointer_at(context, IMPULSES if name == "end" else ERRORS)))
+            if name == "end":
+                inputs.append(columns(self._impulses, sizes[6], e.pointer_at(context, IMPULSES)))
+            else:
+                inputs.append(columns(self._x, sizes[6], e.pointer_at(context, ERRORS)))
         outputs = e.graph(function, inputs)
         if name == "end":
             self._write_end(e, outputs, context)
         elif name == "turn":
-            for i, value in enumerate(outputs[0]):
-                place = self._x[i]
-                e.scatter(value, e.part(e.pointer_at(context, ERRORS), place.part), e.index(place.slot), place.offset)
+            variations = e.pointer_at(context, ERRORS)
+            places = [self._x[i] for i in range(len(outputs[0]))]
+            e.scatter(
+                (value, e.part(variations, place.part), place.slot, place.offset)
+                for value, place in zip(outputs[0], places, strict=True)
+            )
         else:
             for i, value in enumerate(value for part in outputs for value in part):
                 e.put(value, "%out", i)
         return e.loop(self.table.slots, stride, len(self.own))
 
     def _write_end(self, e: IndexedEmitter, outputs: list[list[str]], context: str) -> None:
-        for a, place in self._targets.items():
-            base = e.part(e.pointer_at(context, NEXT_STATE), place.part)
-            e.scatter(outputs[0][a], base, e.index(place.slot), place.offset)
-        for a, place in self._kept.items():
-            base = e.part(e.pointer_at(context, NEXT_MEMORY), place.part)
-            e.scatter(outputs[1][a], base, e.index(place.slot), place.offset)
-        memory = e.pointer_at(context, MEMORY)
+        state, memory, kept = (e.pointer_at(context, what) for what in (NEXT_STATE, MEMORY, NEXT_MEMORY))
+        written = [(outputs[0][a], state, place) for a, place in self._targets.items()]
+        written += [(outputs[1][a], kept, place) for a, place in self._kept.items()]
         for step, (place, low) in zip(outputs[2], self._sums, strict=True):
-            high = e.gather(e.part("%a1", place.part), e.index(place.slot), place.offset)
-            rest = e.gather(e.part(memory, low.part), e.index(low.slot), low.offset)
+            high = e.gather(e.part("%a1", place.part), place.slot, place.offset)
+            rest = e.gather(e.part(memory, low.part), low.slot, low.offset)
             total, error = e.compensated(high, rest, step)
-            base = e.part(e.pointer_at(context, NEXT_STATE), place.part)
-            e.scatter(total, base, e.index(place.slot), place.offset)
-            base = e.part(e.pointer_at(context, NEXT_MEMORY), low.part)
-            e.scatter(error, base, e.index(low.slot), low.offset)
+            written += [(total, state, place), (error, kept, low)]
+        e.scatter((value, e.part(base, place.part), place.slot, place.offset) for value, base, place in written)
         for i, a in enumerate(self.summed):
             e.put(outputs[0][a], "%out", i)
 
 
-def _used(functions: Sequence[ca.Function], i: int) -> set[int]:
-    """Which entries of input i any of the functions reads."""
-    found: set[int] = set()
+def _used(functions: Sequence[ca.Function]) -> list[set[int]]:
+    """Which entries of each input any of the functions reads."""
+    found: list[set[int]] = [set() for _ in range(7)]
     for f in functions:
-        if i >= f.n_in():
-            continue
         for k in range(f.n_instructions()):
-            if f.instruction_id(k) == ca.OP_INPUT and f.instruction_input(k)[0] == i:
-                found.add(f.instruction_input(k)[1])
+            if f.instruction_id(k) == ca.OP_INPUT:
+                i, entry = f.instruction_input(k)
+                found[i].add(entry)
     return found
 
 

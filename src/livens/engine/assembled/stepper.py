@@ -10,14 +10,17 @@ import numpy as np
 from livens.engine.assembled import code, loop
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.fronts import Fronts, no_fronts
+from livens.engine.assembled.indexed import LAST
 from livens.engine.assembled.loop import BOOK, CHORDS, PARTS_DONE, TAKEN, Room
 from livens.engine.assembled.parts import Parts, bounds, serve
 from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
+from livens.engine.assembled.rooms import Rooms
 from livens.engine.assembled.solver import AssembledSolver
+from livens.engine.assembled.sweep import SweepTables, in_parts
 from livens.engine.assembled.team import at_work, team_of
 from livens.engine.loop import Policy
 from livens.engine.newton import DONE
-from livens.engine.step_size import NO_CONTROL, UNITS, Control, next_size, shorten
+from livens.engine.step_size import FEWER, NO_CONTROL, UNITS, Control, last_size, next_size, shorten
 from livens.engine.steps import Carry, Cost, Steps, Trouble, finite
 
 if TYPE_CHECKING:
@@ -41,6 +44,9 @@ class AssembledStepper:
         self._solver = AssembledSolver(bench)
         fronts = no_fronts() if self._fronts is None else self._fronts.arrays
         self._pieces, self._count = assembly.pieces, len(assembly.pieces.weights)
+        sums = assembly.row_sums
+        self._rows, self._row_places, self._sums = sums.rows, sums.places, sums.compile()
+        self._sum_tables = sums.tables(bench.impulses)
         self._parts = Parts(
             assembly.pieces.size,
             assembly.addresses,
@@ -51,9 +57,10 @@ class AssembledStepper:
             bench.errors,
             bench.kinds.size,
             bench.kinds,
-            assembly.residual_sums.starts,
-            assembly.residual_sums.positions,
-            assembly.floor_sums.positions,
+            assembly.row_sums.rows.size,
+            np.array([[code.address, batch.first] for code, batch in zip(self._sums, sums.batches, strict=True)]),
+            assembly.bound_sums.starts,
+            assembly.bound_sums.positions,
             assembly.end_sums.starts,
             assembly.end_sums.positions,
             assembly.summed.size,
@@ -62,17 +69,30 @@ class AssembledStepper:
             assembly.blank,
             WEIGHTS,
             REACH,
-            assembly.impulse_sums.starts,
-            assembly.impulse_sums.positions,
             bench.impulses,
             assembly.first_multiplier,
             assembly.turning,
-            assembly.pushed,
-            team_of(threads if self._fronts is not None else 1, bench.tables, fronts.tables),
+            team_of(threads if self._fronts is not None else 1, bench.tables, fronts.tables, self._sum_tables),
+            self._sweep(threads),
             fronts,
         )
-        self._room: Room | None = None
+        self._rooms = Rooms(self._new_room, compiled.once("rooms", list))
         code.prepare()
+
+    def _sweep(self, threads: int) -> SweepTables:
+        """The tables of a sweep in parts; threads share the whole, and a small system is one part."""
+        e, bench, none = self._compiled.elimination, self._bench, np.zeros(0, dtype=np.int64)
+        if e is None or self._fronts is None or threads > 1 or e.sweep.parts == 1:
+            return SweepTables(1, none, none, none)
+        parts = e.sweep.parts
+        of_pieces = [e.sweep.in_order(int(blocks)) for blocks in bench.tables[:, LAST]]
+        of_fronts = [e.of_fronts[batch.of.number][batch.first : batch.stop] for batch in e.batches]
+        return SweepTables(
+            parts,
+            in_parts(bench.tables, of_pieces, parts),
+            in_parts(self._sum_tables, e.of_sums, parts),
+            in_parts(self._fronts.arrays.tables, of_fronts, parts),
+        )
 
     # -- the protocol of a tier ---------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:
@@ -82,7 +102,8 @@ class AssembledStepper:
         """All that goes on from step to step is in the carry."""
 
     def release(self) -> None:
-        """The arrays belong to this run alone: of a large system they would be a burden to keep."""
+        """The arrays of steps are for later runs; all others would be a burden to keep."""
+        self._rooms.release()
 
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
         assert policy.entry < 0, "schemes with a fictive time have no elements"
@@ -128,23 +149,22 @@ class AssembledStepper:
 
     # -- arrays -------------------------------------------------------------------------------------------------------
     def _filled(self, carry: Carry, steps: int) -> Room:
-        """Room for `steps` steps, with their past filled in. What was there before is overwritten."""
-        book, count = self._pieces.memory.size, self._count
-        w = self._room
-        if w is None or len(w.iterations) < steps:
-            w = self._room = self._new_room(steps)
-        w.Z[0], w.dx.ravel()[:], w.scale.ravel()[:] = carry.z, carry.dx, carry.scale
+        """Room for `steps` steps, with their past filled in."""
+        w, there = self._rooms.for_steps(carry, steps)
+        if there:
+            return w
+        w.Z[0], w.dx.ravel()[:], w.c[2:] = carry.z, carry.dx, self._k
+        np.take(carry.scale.reshape(w.dx.shape), self._rows, axis=1, out=w.scale)
         self._by_step(w.X)[:RING] = carry.x if len(carry.x) == RING else carry.x[-1]
-        if carry.memory.size == count * (book + BOOK):
-            self._by_step(w.M)[0] = carry.memory
-        else:  # before the first step
-            w.M[:count] = 0.0
-            w.M[0, :book] = self._pieces.remember(carry.z, np.concatenate([[0.0, carry.t], self._k]))
+        known = carry.memory.size == self._count * (self._pieces.memory.size + BOOK)
+        constants = np.concatenate([[0.0, carry.t], self._k])
+        self._by_step(w.M)[0] = carry.memory if known else loop.first_memory(self._pieces, carry.z, constants)
         return w
 
     def _new_room(self, steps: int) -> Room:
         pieces = self._pieces
-        return Room.of(self._k, pieces.weights, pieces.layout.size, pieces.size, pieces.memory.size, steps)
+        sizes = pieces.layout.size, pieces.size, self._rows.size, pieces.memory.size
+        return Room.of(self._k, pieces.weights, *sizes, steps)
 
     def _by_step(self, parts: np.ndarray) -> np.ndarray:
         """An array with one row for each part as one with a row for each step."""
@@ -162,12 +182,13 @@ class AssembledStepper:
     ) -> Steps:
         last, X, M = float(t[-1]) if taken else before.t, self._by_step(w.X), self._by_step(w.M)
         states = np.ascontiguousarray(w.Z[: taken * self._count + 1 : self._count])
-        carry = Carry(
-            last, states[-1].copy(), X[taken : taken + RING].copy(), w.dx.ravel().copy(), w.scale.ravel().copy(),
-            M[taken].copy(),
-        )  # fmt: skip
+        scale = np.take(w.scale, self._row_places, axis=1).ravel()
+        carry = Carry(last, states[-1], X[taken : taken + RING], w.dx.ravel().copy(), scale, M[taken])
+        self._rooms.ended(carry, taken)
         times, X, M = np.concatenate([[before.t], t]), X[RING : RING + taken], M[1 : taken + 1]
         steps = Steps(times, states, sizes, X, w.iterations[:taken], before, carry, trouble, reached, M=M)
+        if taken and loop.all_finite(states, states.shape[1], states.size):
+            return steps
         return finite(steps, w, self._compiled.layout)
 
     # -- one step, or part of one, by itself --------------------------------------------------------------------------
@@ -191,8 +212,8 @@ class AssembledStepper:
         for guess in guesses:
             solution, corrections, trouble, dx, scale = self._solver.solve(guess, z, c)
             if trouble is None:
-                x[:], w.dx[part], w.scale[part] = solution, dx, scale
-                w.r[:] = self._bench.residual(x, z, w.M[r], c)
+                x[:], w.dx[part], w.scale[part] = solution, dx, scale[self._rows]
+                self._bench.residual(x, z, w.M[r], c)  # impulses are part of it
                 loop.finish_step(self._parts, r, corrections, w)
                 self.cost.reference_steps += 1
                 return None
@@ -239,11 +260,12 @@ class AssembledStepper:
                 first = s * self._count
                 self._solver.memory = w.M[first]
                 return self._solver.trouble(w.X[first + RING * self._count], w.Z[first], w.c, w.dx[0], what)
-            final = t + h >= policy.t_end - 1e-10 * h
-            if final:
+            left = policy.t_end - t
+            if left < FEWER * h:
                 if not policy.to_the_end:
                     return None, True
-                h = policy.t_end - t
+                h = last_size(h, left, now["last"] if now["since_failure"] > 0.0 else 0.0, control.largest)
+            final = h >= left
             norm = self._attempt(w, s, h, t)
             if norm is not None and norm <= 1.0:
                 break

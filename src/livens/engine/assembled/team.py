@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from livens.engine.assembled.indexed import FIRST, LAST, WIDTH
+from livens.engine.assembled.indexed import FIRST, LAST
 from livens.engine.lowering.function import lowered
-from livens.engine.lowering.kinds import Doubles, Integers, Record
+from livens.engine.lowering.kinds import Integers, Record
 from livens.engine.lowering.words import give_way, pause, publish, published
 
 #: Where things stand in a command, which has a cache line for the number of the command alone.
@@ -44,12 +44,13 @@ class Team(Record):
     tables: Integers  # of the pieces, for each thread
     batches: int
     fronts: Integers  # of the batches of fronts, for each thread
-    growth: Doubles
-    largest: Integers  # a result of each thread, a cache line for each
+    sums: int
+    sum_tables: Integers  # of the sums of the residual, for each thread
+    largest: Integers  # results of each thread, a cache line for each
 
 
-def team_of(size: int, tables: np.ndarray, fronts: np.ndarray) -> Team:
-    """A team of so many threads for these tables of pieces and of batches of fronts."""
+def team_of(size: int, tables: np.ndarray, fronts: np.ndarray, sums: np.ndarray) -> Team:
+    """A team of so many threads for these tables of pieces, of batches of fronts, and of sums."""
     return Team(
         size,
         np.zeros(_SIZE, dtype=np.int64),
@@ -59,7 +60,8 @@ def team_of(size: int, tables: np.ndarray, fronts: np.ndarray) -> Team:
         _shared_out(tables, size),
         len(fronts),
         _shared_out(fronts, size),
-        np.zeros((size, WIDTH)),
+        len(sums),
+        _shared_out(sums, size),
         np.zeros(LINE * size, dtype=np.int64),
     )
 

@@ -112,7 +112,7 @@ def _works(found: Elimination, assembly: Assembly, k: np.ndarray, seed: int, pos
     r, values = bench.newton(x, z, memory, c)
     dx = np.zeros(r.size)
     with np.errstate(all="ignore"):
-        solve_fronts(fronts.arrays, FACTOR, bench.pool, r, dx)
+        solve_fronts(fronts.arrays, FACTOR, bench.pool, r[assembly.row_sums.rows], dx)
         rows, columns, _ = assembly.pattern
         products = values * dx[columns]
         left = r - np.bincount(rows, products, minlength=r.size)

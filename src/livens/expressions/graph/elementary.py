@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 
 from livens.errors import ModelError
-from livens.expressions.graph.constants import Constants, Factor, joined, split
+from livens.expressions.graph.constants import Constants, Factor, joined, scaled, split
 from livens.expressions.graph.walk import BINARY, NAMES
 
 #: Functions that come in pairs: the derivative of each is the other.
@@ -336,10 +336,36 @@ def _fused(graph: Elementary, rates: list[int], k: Any, counted: int) -> Field:
 
     sums = {n for n in alive if running(n)}
     inside = {a for n in sums for a in nodes[n].arguments}
+    turned = _turned(graph, alive - sums, rates)
     new, where = Elementary(), dict[int, int]()
     for n, node in enumerate(nodes):
         if n in sums:
             where[n] = new.node("dot", tuple(where[b] for a in node.arguments for b in nodes[a].arguments))
         elif n in alive and n not in inside:
-            where[n] = new.node(node.op, tuple(where[a] for a in node.arguments), node.data)
+            data, arguments = node.data, node.arguments
+            if node.op == "lin":
+                flip = -1.0 if n in turned else 1.0
+                factors = [scaled(c, -flip if a in turned else flip) for a, c in zip(arguments, data[0], strict=True)]
+                data = (tuple(factors), scaled(data[1], flip))
+                if arguments and arguments[0] in turned and data == ((1.0,), 0.0):
+                    where[n] = where[arguments[0]]
+                    continue
+            where[n] = new.node(node.op, tuple(where[a] for a in arguments), data)
     return Field(tuple(new.nodes), tuple(where[n] for n in rates), new.known, k, counted)
+
+
+def _turned(graph: Elementary, alive: set[int], rates: list[int]) -> set[int]:
+    """Sums that are rates but for their sign, and take part in other sums only: these are written with that sign.
+
+    The forces on equal bodies are then alike, whichever sign the first of their terms has.
+    """
+    nodes = graph.nodes
+    consumers = {a for n in alive if nodes[n].op != "lin" for a in nodes[n].arguments}
+    found = set()
+    for n in rates:
+        node = nodes[n]
+        if node.op == "lin" and node.data == ((-1.0,), 0.0):
+            (a,) = node.arguments
+            if nodes[a].op == "lin" and a not in consumers and a not in rates and a in alive:
+                found.add(a)
+    return found

@@ -8,7 +8,7 @@ below which size a residual means nothing: the floor that Newton's method can re
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import casadi as ca
 
@@ -36,6 +36,55 @@ def uses_library(function: ca.Function) -> bool:
     return any(function.instruction_id(i) in codes for i in range(function.n_instructions()))
 
 
+class Algebra(Protocol):
+    """What bounds are computed with: expressions, or the registers of native code."""
+
+    def op(self, name: str, *operands: Any) -> Any: ...
+    def constant(self, value: float) -> Any: ...
+    def fabs(self, a: Any) -> Any: ...
+    def add(self, a: Any, b: Any) -> Any: ...
+    def mul(self, a: Any, b: Any) -> Any: ...
+    def larger(self, a: Any, b: Any) -> Any: ...
+    def where(self, condition: Any, a: Any, b: Any) -> Any: ...
+    def above(self, a: Any, bound: float) -> Any: ...
+    def graph(self, function: ca.Function, operands: list[Any]) -> list[Any]: ...
+    def number(self, a: Any) -> float | None: ...
+
+
+class Expressions:
+    """Bounds as CasADi expressions."""
+
+    def op(self, name: str, *operands: Any) -> Any:
+        return (ca.SX.unary if len(operands) == 1 else ca.SX.binary)(OPS[name], *operands)
+
+    def constant(self, value: float) -> Any:
+        return ca.SX(value)
+
+    def fabs(self, a: Any) -> Any:
+        return ca.fabs(a)
+
+    def add(self, a: Any, b: Any) -> Any:
+        return a + b
+
+    def mul(self, a: Any, b: Any) -> Any:
+        return a * b
+
+    def larger(self, a: Any, b: Any) -> Any:
+        return ca.fmax(a, b)
+
+    def where(self, condition: Any, a: Any, b: Any) -> Any:
+        return ca.if_else(condition, a, b)
+
+    def above(self, a: Any, bound: float) -> Any:
+        return a > bound
+
+    def graph(self, function: ca.Function, operands: list[Any]) -> list[Any]:
+        return list(function.call(operands))
+
+    def number(self, a: Any) -> float | None:
+        return float(a) if a.is_constant() else None
+
+
 def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any], library: int = 1) -> Any:
     """A bound of the rounding error of the first output at `inputs`, which have errors `errors`; in units of UNIT.
 
@@ -45,50 +94,68 @@ def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any], 
         [Rounded(vector[j], error[j]) for j in range(vector.numel())]
         for vector, error in zip(inputs, errors, strict=True)
     ]
-    apply = functools.partial(_apply, library)
-    (outputs, *_) = walk(function, lifted, lambda c: Rounded(ca.SX(c), ca.SX(0)), apply)
-    return ca.vertcat(*(o.error for o in outputs)) if outputs else ca.SX(0, 1)
+    found = bounds(Expressions(), function, lifted, library)
+    return ca.vertcat(*found) if found else ca.SX(0, 1)
 
 
-def _apply(library: int, name: str, a: Rounded, b: Rounded | None = None) -> Rounded:
+def bounds(algebra: Algebra, function: ca.Function, inputs: Any, library: int = 1) -> list[Any]:
+    """The same in any algebra, one for each nonzero of the first output; `inputs` are pairs of value and error."""
+    zero = algebra.constant(0.0)
+    apply = functools.partial(_apply, algebra, library)
+    (outputs, *_) = walk(function, inputs, lambda c: Rounded(algebra.constant(c), zero), apply)
+    return [one.error for one in outputs]
+
+
+def _apply(of: Algebra, library: int, name: str, a: Rounded, b: Rounded | None = None) -> Rounded:
     operands = (a,) if b is None else (a, b)
-    value = ca.SX.unary(OPS[name], a.value) if b is None else ca.SX.binary(OPS[name], a.value, b.value)
+    value = of.op(name, *(operand.value for operand in operands))
     if name in ("ASSIGN", "NEG", "TWICE", "FABS"):
-        return Rounded(value, 2 * a.error if name == "TWICE" else a.error)
+        return Rounded(value, of.add(a.error, a.error) if name == "TWICE" else a.error)
     if name in ("ADD", "SUB") and b is not None:
-        return Rounded(value, a.error + b.error + ca.fabs(value))
+        return Rounded(value, of.add(of.add(a.error, b.error), of.fabs(value)))
     if name == "MUL" and b is not None:
-        own = ca.SX(0) if _is_power_of_two(a.value) or _is_power_of_two(b.value) else ca.fabs(value)
-        return Rounded(value, ca.fabs(a.value) * b.error + ca.fabs(b.value) * a.error + own)
+        passed = of.add(of.mul(of.fabs(a.value), b.error), of.mul(of.fabs(b.value), a.error))
+        exact = _is_power_of_two(of.number(a.value)) or _is_power_of_two(of.number(b.value))
+        return Rounded(value, passed if exact else of.add(passed, of.fabs(value)))
     if name == "SQ":
-        return Rounded(value, 2 * ca.fabs(a.value) * a.error + ca.fabs(value))
+        passed = of.mul(of.mul(of.constant(2.0), of.fabs(a.value)), a.error)
+        return Rounded(value, of.add(passed, of.fabs(value)))
     if name == "IF_ELSE_ZERO" and b is not None:
-        return Rounded(value, ca.if_else(a.value, b.error, 0))
+        return Rounded(value, of.where(a.value, b.error, of.constant(0.0)))
     if name in ("LT", "LE", "EQ", "NE", "NOT", "AND", "OR", "SIGN", "FLOOR", "CEIL"):
-        return Rounded(value, ca.SX(0))
+        return Rounded(value, of.constant(0.0))
     if name in ("FMIN", "FMAX") and b is not None:
-        return Rounded(value, ca.fmax(a.error, b.error))  # which one it is may be a matter of round-off itself
-    if name == "HYPOT" and b is not None:
+        return Rounded(value, of.larger(a.error, b.error))  # which one it is may be a matter of round-off itself
+    return Rounded(value, _by_slopes(of, library, name, value, operands))
+
+
+def _by_slopes(of: Algebra, library: int, name: str, value: Any, operands: tuple[Rounded, ...]) -> Any:
+    """The error of any other operation, by its derivatives."""
+    one, own = of.constant(1.0), 2.0 * (library if name in LIBRARY else 1)
+    error = of.mul(of.constant(own), of.fabs(value))
+    if name == "HYPOT":
         # its slopes a/value and b/value have no limit at the origin, but are never larger than one
-        safe = ca.if_else(value > 0, value, 1)
-        passed = [ca.if_else(value > 0, ca.fabs(side.value) / safe, 1) * side.error for side in (a, b)]
-        return Rounded(value, passed[0] + passed[1] + 2 * library * ca.fabs(value))
-    # everything else by its derivatives
-    error = 2 * (library if name in LIBRARY else 1) * ca.fabs(value)
+        positive = of.above(value, 0.0)
+        safe = of.where(positive, value, one)
+        for side in operands:
+            share = of.where(positive, of.op("DIV", of.fabs(side.value), safe), one)
+            error = of.add(error, of.mul(share, side.error))
+        return error
     symbols = [ca.SX.sym("x") for _ in operands]
-    slot = ca.SX.unary(OPS[name], *symbols) if b is None else ca.SX.binary(OPS[name], *symbols)
-    slopes = ca.Function("slopes", symbols, [ca.gradient(slot, s) for s in symbols])
-    derivatives = slopes.call([o.value for o in operands])
+    slot = ca.SX.unary(OPS[name], *symbols) if len(symbols) == 1 else ca.SX.binary(OPS[name], *symbols)
+    slopes = ca.Function("slopes", symbols, [ca.densify(ca.gradient(slot, s)) for s in symbols])
+    derivatives = of.graph(slopes, [operand.value for operand in operands])
+    zero = of.constant(0.0)
     if name == "POW":  # log(x) x^y, but for integers y also at x <= 0
-        derivatives[1] = ca.if_else(value == 0, 0, value * ca.log(ca.fabs(a.value)))
+        logarithm = of.mul(value, of.op("LOG", of.fabs(operands[0].value)))
+        derivatives[1] = of.where(of.op("EQ", value, zero), zero, logarithm)
     for operand, slope in zip(operands, derivatives, strict=True):
         # no error, no share in it: also where the slope is infinite
-        error += ca.if_else(operand.error > 0, ca.fabs(slope) * operand.error, 0)
-    return Rounded(value, error)
+        share = of.mul(of.fabs(slope), operand.error)
+        error = of.add(error, of.where(of.above(operand.error, 0.0), share, zero))
+    return error
 
 
-def _is_power_of_two(value: Any) -> bool:
-    if not value.is_constant():
-        return False
-    number = abs(float(value))
+def _is_power_of_two(value: float | None) -> bool:
+    number = abs(value or 0.0)
     return number > 0 and float.hex(number).split("p")[0] == "0x1.0000000000000"

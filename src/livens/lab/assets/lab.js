@@ -117,7 +117,7 @@
     };
   }
   async function run() {
-    const mine = ++asking;
+    const mine = ++asking, pressed = performance.now();
     say("");
     once = true;
     document.documentElement.dataset.done = "false";
@@ -132,7 +132,7 @@
     element("reports").replaceChildren();
     element("open").hidden = true;
     element("stop").hidden = false;
-    follow(job.run, performance.now());
+    follow(job.run, pressed);
   }
   // Look after a run until it is over, or another one has taken its place.
   async function follow(number, begun) {
@@ -168,7 +168,7 @@
         if (mine === asking) document.documentElement.dataset.done = "true";
         return;
       }
-      await new Promise((go) => setTimeout(go, version ? 200 : 60));
+      await new Promise((go) => setTimeout(go, version ? 200 : 20));
     }
   }
   async function offer(number, told) {

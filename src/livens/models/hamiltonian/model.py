@@ -327,7 +327,7 @@ class Hamiltonian(PhaseSpaceModel):
         symbols = [self.q, self.p, self.v, self.t, self.k]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
         source = "" if self.source is None else self.source.digest
-        compiled = () if self.box is None else (self.box.address, self.box.velocities)
+        compiled = () if self.box is None else tuple(self.box.content())
         taken = [(beta, serialized(symbols, [ca.SX(x) for x in own])) for beta, own in self.terms.by_beta.items()]
         told = (list(terms), serialized(symbols, list(terms.values())), symmetries, source, *compiled)
         return (*told, taken) if taken else told

@@ -2,66 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
 
 from livens import math as m
-from livens.expressions.parameters import Namespace
+from livens.expressions.parameters import Namespace, Parameters
 from livens.models.quantity import Acting, Quantity
 from livens.models.system import System
 from livens.multibody.contacts.contact import Contact, Held
+from livens.multibody.contacts.crowd import DrawnCrowd
 from livens.multibody.contacts.friction import Friction, depth_of
 from livens.multibody.contacts.geometry.base import TINY, slip
+from livens.multibody.contacts.pairs import spots
+from livens.multibody.contacts.shape import Shape
+
+#: Crowds of more shapes than this have no sensors of single pairs.
+_MOST_SHAPES = 40
 
 
 def quantities(contact: Contact, system: System, numbers: Mapping[int, int]) -> dict[str, Quantity]:
     """All of them; forces are those on the second body, in space, at the stored times."""
     place = {name: i for i, name in enumerate(system.coordinates)}
     parts = [_Spot(contact, held, system, numbers, place) for held in contact.spots]
-    d, name, second = contact.first.part.dimension, contact.name, contact.second.part.name
+    return _shown(contact.name, (contact.first, contact.second), contact.friction, len(parts), lambda: parts)
+
+
+def of_crowd(crowd: DrawnCrowd, system: System, number: int) -> dict[str, Quantity]:
+    """The same of all pairs in a crowd, which is element `number` of its system, as ``first-second.force``.
+
+    What is not asked for costs next to nothing; still there are so many pairs that only small crowds have them.
+    """
+    found: dict[str, Quantity] = {}
+    if len(crowd.shapes) > _MOST_SHAPES:
+        return found
+    place = {name: i for i, name in enumerate(system.coordinates)}
+    where = list(system.parameter_indices[number])[system.shared.size :]
+    for one, other in itertools.combinations(crowd.shapes, 2):
+        if one.part is other.part or (one.part.element is None and other.part.element is None):
+            continue
+        name = f"{one.part.name}-{other.part.name}"
+        made = functools.cache(functools.partial(_of_pair, name, one, other, crowd, where, place))
+        shown = _shown(name, (one, other), crowd.friction, len(spots(name, one, other)), made)
+        for word, quantity in shown.items():  # bodies with several shapes are called by the first two of them
+            found.setdefault(f"{name}.{word}", dataclasses.replace(quantity, acts=None))
+    return found
+
+
+def _of_pair(
+    name: str, one: Shape, other: Shape, crowd: DrawnCrowd, where: list[int], place: Mapping[str, int]
+) -> list[_Pushing]:
+    contact = Contact(name, one, other, crowd.law, crowd.damping, crowd.friction)
+    return [_Paired(contact, held, crowd.element.parameters, where, place) for held in contact.spots]
+
+
+def _shown(
+    name: str,
+    shapes: tuple[Shape, Shape],
+    friction: Friction | None,
+    count: int,
+    made: Callable[[], Sequence[_Pushing]],
+) -> dict[str, Quantity]:
+    """What is shown of a contact with this many spots."""
+    d, second = shapes[0].part.dimension, shapes[1].part.name
 
     def summed(which: int) -> Any:
-        return lambda q, v, lam, t, k: sum((part(q, v, k)[which] for part in parts[1:]), parts[0](q, v, k)[which])
+        return lambda q, v, lam, t, k: sum((part(q, v, k)[which] for part in made()[1:]), made()[0](q, v, k)[which])
 
     def deepest(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-        found = parts[0](q, v, k)[2]
-        for part in parts[1:]:
+        found = made()[0](q, v, k)[2]
+        for part in made()[1:]:
             found = ca.fmax(found, part(q, v, k)[2])
         return found
 
     def force(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-        return sum(ca.sum2(ca.horzcat(*part(q, v, k)[:2])) for part in parts)
+        return sum(ca.sum2(ca.horzcat(*part(q, v, k)[:2])) for part in made())
 
     def point(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
         # where nothing touches, all spots count alike
-        weights = [part(q, v, k)[4] + TINY for part in parts]
-        places = [part(q, v, k)[5] for part in parts]
+        weights = [part(q, v, k)[4] + TINY for part in made()]
+        places = [part(q, v, k)[5] for part in made()]
         return sum(w * x for w, x in zip(weights, places, strict=True)) / sum(weights)
 
-    acting = Acting(on=second, by=contact.first.part.name, at=point)
+    acting = Acting(on=second, by=shapes[0].part.name, at=point)
     found = {
         "force": Quantity(f"force of {name} on {second}, in space", "N", force, shape=(d,), acts=acting),
         "point": Quantity(f"where the force of {name} acts, in space", "m", point, shape=(d,)),
         "normal": Quantity(
             f"normal force of {name}, added over the points that touch",
             "N",
-            lambda q, v, lam, t, k: sum(part(q, v, k)[4] for part in parts),
+            lambda q, v, lam, t, k: sum(part(q, v, k)[4] for part in made()),
         ),
         "depth": Quantity(f"depth of {name}, negative where there is a gap", "m", deepest),
     }
-    if contact.friction is not None:
+    if friction is not None:
         found["friction"] = Quantity(f"friction of {name} on {second}, in space", "N", summed(1), shape=(d,))
-    if len(parts) == 1:
+    if count == 1:
         found["slip"] = Quantity(
-            f"sliding velocity in {name}, of {contact.spots[0].spot.first.name}", "m/s", summed(3), shape=(d,)
+            f"sliding velocity in {name}, of {spots(name, *shapes)[0].first.name}", "m/s", summed(3), shape=(d,)
         )
     return found
 
 
-class _Spot:
+class _Pushing:
     """Forces at one spot: ``(normal force, friction, depth, slip, size of the normal force, point)`` of the state."""
+
+    _i: list[int]
+    _where: list[int]
+    _function: ca.Function
+    _sign: int
+
+    def __call__(self, q: Any, v: Any, k: Any) -> Sequence[Any]:
+        normal, friction, depth, sliding, size, point = self._function(q[self._i], v[self._i], k[self._where])
+        return self._sign * normal, self._sign * friction, depth, sliding, size, point
+
+
+class _Paired(_Pushing):
+    """A spot of two shapes in a crowd: its sizes never change, and all else are parameters of the crowd."""
+
+    def __init__(
+        self, contact: Contact, held: Held, shared: Parameters, where: list[int], place: Mapping[str, int]
+    ) -> None:
+        self._i, self._where = [place[str(c)] for c in held.coordinates], where
+        k = ca.SX.sym("k", shared.size)
+        named = {**held.parameters, **held.spot.sizes, **held.spot.constants, **shared.symbols(k)}
+        self._function = _forces(contact, held, Namespace(named), [k])
+        self._sign = 1 if held.spot.second is contact.second.part else -1
+
+
+class _Spot(_Pushing):
+    """A spot of a contact with elements."""
 
     def __init__(
         self, contact: Contact, held: Held, system: System, numbers: Mapping[int, int], place: Mapping[str, int]
@@ -79,10 +153,6 @@ class _Spot:
             self._k = [*getattr(self, "_k", []), *symbols]
         self._function = _forces(contact, held, Namespace(named), self._k)
         self._sign = 1 if held.spot.second is contact.second.part else -1
-
-    def __call__(self, q: Any, v: Any, k: Any) -> Sequence[Any]:
-        normal, friction, depth, sliding, size, point = self._function(q[self._i], v[self._i], k[self._where])
-        return self._sign * normal, self._sign * friction, depth, sliding, size, point
 
 
 def _forces(contact: Contact, held: Held, k: Namespace, symbols: Sequence[Any]) -> ca.Function:

@@ -15,9 +15,9 @@ from livens.models.system import System
 from livens.multibody.contacts.contact import DEEPEST, Contact, Held, reduced_mass
 
 #: A blow that is shorter than this many steps may be missed; one this long is followed well.
-_FEWEST, _ENOUGH = 2, 20
+FEWEST, ENOUGH = 2, 20
 #: Slower than this, bodies lie on each other rather than meet.
-_SLOW = 1e-2
+SLOW = 1e-2
 
 
 def check_overlaps(contacts: Iterable[Contact], system: System, q: np.ndarray) -> None:
@@ -41,13 +41,13 @@ def check_steps(contacts: Iterable[Contact], system: System, q: np.ndarray, v: n
         for held in contact.spots:
             gap, rate = _gap(held, system, q, v)
             speed = float(np.sqrt(min(rate, 0.0) ** 2 + 2 * g * max(gap, 0.0)))
-            if speed < _SLOW:
+            if speed < SLOW:
                 continue
             lasts = np.pi / contact.law.frequency(held.parameters, mass, speed)
-            if lasts < _FEWEST * h:
+            if lasts < FEWEST * h:
                 raise InputError(
                     f"{contact.name}: a blow at {speed:.3g} m/s lasts {lasts:.2g} s, which steps of h = {h:g} may "
-                    f"miss: h = {lasts / _ENOUGH:.1g} would do, or a smaller stiffness"
+                    f"miss: h = {lasts / ENOUGH:.1g} would do, or a smaller stiffness"
                 )
 
 

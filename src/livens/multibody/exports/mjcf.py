@@ -23,6 +23,8 @@ from livens.multibody.parts import Part, point_in_space
 if TYPE_CHECKING:
     from livens.multibody.builder import Multibody
 
+#: An end of a way that is not there, in metres.
+_FAR = 1e9
 #: A particle has no inertia, and MuJoCo has no body without: that of a ball of this radius, in metres.
 _SPECK = 1e-4
 
@@ -208,7 +210,7 @@ class Writer:
         elif what == "friction":
             acting["frictionloss"] = numbers(values["level"])
         elif what == "limit":
-            acting["range"] = numbers([values["lower"], values["upper"]])
+            acting["range"] = numbers([values.get("lower", -_FAR), values.get("upper", _FAR)])
             self.notes.append(f"'{name}' is as stiff as MuJoCo makes it")
         else:
             SubElement(self.actuators, "motor", name=name, joint=found)

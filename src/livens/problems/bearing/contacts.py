@@ -15,6 +15,7 @@ import numpy as np
 
 from livens import math as m
 from livens.expressions.read import ModelFunction
+from livens.multibody.ring_modes import around, moves
 
 #: Depths below this count as none; it keeps the root in Hertz' law, and its derivative, away from zero.
 _NOTHING = 1e-30
@@ -89,9 +90,9 @@ def _groove(q: Any, t: Any, k: Any, ring: Ring) -> Groove:
         turned = k.speed * t + q[9]
         cosine, sine = m.cos(turned), m.sin(turned)
         along, aside = c * cosine + s * sine, s * cosine - c * sine
-    around = _angles(along, aside, ring.waves)
+    angles = around(along, aside, ring.waves)
     bent = slope = 0.0
-    for i, (n, (cosine, sine)) in enumerate(zip(ring.waves, around, strict=True)):
+    for i, (n, (cosine, sine)) in enumerate(zip(ring.waves, angles, strict=True)):
         a, b = q[ring.first + 2 * i], q[ring.first + 2 * i + 1]
         bent = bent + a * cosine + b * sine
         slope = slope + n * (b * cosine - a * sine)
@@ -103,17 +104,7 @@ def _groove(q: Any, t: Any, k: Any, ring: Ring) -> Groove:
     u = m.array([d[0], off * c, off * s]) / size
     depth = m.maximum(size + k.D / 2 - k.r, _NOTHING)
     e_r, e_t = m.array([0.0, c, s]), m.array([0.0, -s, c])
-    return Groove(d, rho, e_r, e_t, Touch(u, depth, (k.D / 2 - depth / 2) * u), around, slope)
-
-
-def _angles(c: Any, s: Any, waves: Sequence[int]) -> list[tuple[Any, Any]]:
-    """``cos n theta`` and ``sin n theta`` by the addition theorem."""
-    found, last = [], (c, s)
-    for n in range(2, max(waves, default=1) + 1):
-        last = last[0] * c - last[1] * s, last[1] * c + last[0] * s
-        if n in waves:
-            found.append(last)
-    return found
+    return Groove(d, rho, e_r, e_t, Touch(u, depth, (k.D / 2 - depth / 2) * u), angles, slope)
 
 
 @functools.cache
@@ -191,32 +182,24 @@ def race_point(ring: Ring) -> Callable[..., Any]:
 _MODES = 18
 
 
-def _bending(k: Any, waves: Sequence[int]) -> list[tuple[Any, Any]]:
-    """How far each mode moves a pocket, outwards and along the cage: bending without stretching, ``w = -v'``."""
-    found = []
-    for n, (cosine, sine) in zip(waves, _angles(k.cosine, k.sine, waves), strict=True):
-        found += [(cosine, -sine / n), (sine, cosine / n)]
-    return found
-
-
 def _centre(q: Any, k: Any, waves: Sequence[int]) -> tuple[Any, list[Any]]:
     """The place of a pocket's centre seen from that of the cage, and how each mode moves it."""
     outwards, along = k.cosine * q[12:15] + k.sine * q[15:18], k.cosine * q[15:18] - k.sine * q[12:15]
-    centre, moves = k.circle * outwards, []
-    for i, (w, v) in enumerate(_bending(k, waves)):
-        moves.append(w * outwards + v * along)
-        centre = centre + q[_MODES + i] * moves[-1]
-    return centre, moves
+    centre, found = k.circle * outwards, []
+    for i, (w, v) in enumerate(moves(k.cosine, k.sine, waves)):
+        found.append(w * outwards + v * along)
+        centre = centre + q[_MODES + i] * found[-1]
+    return centre, found
 
 
 def _pocket(q: Any, k: Any, waves: Sequence[int]) -> tuple[Touch, list[Any]]:
     """A sphere in a sphere, and how the modes move its centre."""
-    centre, moves = _centre(q, k, waves)
+    centre, moving = _centre(q, k, waves)
     e = q[:3] - q[6:9] - centre
     size = m.sqrt(m.dot(e, e) + _NOTHING)
     depth = m.maximum(size - k.gap, 0.0)
     u = e / size
-    return Touch(u, depth, (k.D / 2 - depth / 2) * u), moves
+    return Touch(u, depth, (k.D / 2 - depth / 2) * u), moving
 
 
 @functools.cache
@@ -228,8 +211,8 @@ def _pocket_rate(q: Any, v: Any, k: Any, u: Any, waves: Sequence[int]) -> Any:
     """How fast a ball goes deeper into its pocket."""
     turned = m.array([*v[:18], *q[18:]])  # directors that move, modes as they are
     moving, _ = _centre(turned, k, waves)
-    _, moves = _centre(q, k, waves)
-    for i, one in enumerate(moves):
+    _, bending = _centre(q, k, waves)
+    for i, one in enumerate(bending):
         moving = moving + v[_MODES + i] * one
     return m.dot(u, v[:3] - v[6:9] - moving)
 
@@ -239,17 +222,17 @@ def pocket_forces(waves: tuple[int, ...]) -> ModelFunction:
     """Damping and friction between a ball and its pocket. Forces on directors add up to that at the contact."""
 
     def acting(q: Any, v: Any, k: Any) -> Any:
-        (u, depth, lever), moves = _pocket(q, k, waves)
+        (u, depth, lever), bending = _pocket(q, k, waves)
         elastic = k.pocket_stiffness * depth
         Q = elastic * m.maximum(0.0, 1 + k.pocket_damping * _pocket_rate(q, v, k, u, waves))
         arm = q[:3] + lever - q[6:9]
         parts = [m.dot(arm, q[9 + 3 * i : 12 + 3 * i]) for i in range(3)]
         of_cage = v[6:9] + sum(x * v[9 + 3 * i : 12 + 3 * i] for i, x in enumerate(parts))
-        for i, one in enumerate(moves):
+        for i, one in enumerate(bending):
             of_cage = of_cage + v[_MODES + i] * one
         friction = _pushed(Q, u, v[:3] + m.cross(v[3:6], lever) - of_cage, k.pocket_mu, k.creep)
         pushed = friction - (Q - elastic) * u
-        on_cage = [*(-pushed), *(-x * f for x in parts for f in pushed), *(-m.dot(pushed, one) for one in moves)]
+        on_cage = [*(-pushed), *(-x * f for x in parts for f in pushed), *(-m.dot(pushed, one) for one in bending)]
         return [*pushed, *m.cross(lever, friction), *on_cage]
 
     return acting

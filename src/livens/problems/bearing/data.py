@@ -9,6 +9,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.multibody.contacts.laws.material import Material, hertz_stiffness
+from livens.multibody.ring_modes import RingModes
 
 
 @dataclass(frozen=True)
@@ -148,19 +149,17 @@ class Bearing:
         """E I of the section of an elastic ring."""
         return self.modulus * self.ring_width * self.ring_thickness**3 / 12
 
-    def mode(self, n: int, which: str = "outer") -> tuple[float, float, float]:
-        """Mass, stiffness and damping of bending with 2n nodes (without stretching) of a ring, or of the cage."""
+    def elastic(self, which: str) -> RingModes:
+        """How the outer or inner ring, or the cage, bends."""
+        count = dict(outer=self.modes, inner=self.inner_modes, cage=self.cage_modes)[which]
         line, bending, radius = self.density * self.ring_width * self.ring_thickness, self.bending, self.ring_radius
         if which == "inner":
             radius = self.inner_ring_radius
         elif which == "cage":
             radius = self.pitch / 2
             line, bending = self.cage_mass / (2 * np.pi * radius), self.cage_bending
-        mass = np.pi * line * radius * (1 + 1 / n**2)
-        stiffness = np.pi * bending * (n**2 - 1) ** 2 / radius**3
-        return mass, stiffness, 2 * self.mode_damping * np.sqrt(mass * stiffness)
+        return RingModes(radius, bending, line, tuple(range(2, 2 + count // 2)))
 
-    def waves_of(self, which: str) -> tuple[int, ...]:
-        """The numbers of waves around the outer or inner ring, or the cage, of its modes."""
-        count = dict(outer=self.modes, inner=self.inner_modes, cage=self.cage_modes)[which]
-        return tuple(range(2, 2 + count // 2))
+    def viscosity(self, ring: RingModes, n: int) -> float:
+        """What damps bending with n waves."""
+        return float(2 * self.mode_damping * np.sqrt(ring.mass(n) * ring.stiffness(n)))

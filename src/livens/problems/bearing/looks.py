@@ -25,11 +25,6 @@ def ball(q: Any, k: Any) -> Shape:
     return shapes.sphere(q[:3], k.D / 2)
 
 
-def nothing(q: Any) -> list[Shape]:
-    """A mode of an elastic ring moves by micrometres."""
-    return []
-
-
 def turned_ring(b: Bearing, which: str, opening: range = range(0)) -> tuple[np.ndarray, np.ndarray]:
     """The outer or the inner ring: points and triangles, without the pieces of an opening."""
     sign = 1 if which == "outer" else -1

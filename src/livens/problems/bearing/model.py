@@ -13,13 +13,11 @@ from livens.models.quantity import Acting, Quantity
 from livens.models.system import System
 from livens.multibody.bodies import director_body
 from livens.multibody.inertia import Inertia
+from livens.multibody.modal_ring import mode_elements
 from livens.problems.bearing import contacts, looks
 from livens.problems.bearing.data import Bearing
 from livens.problems.bearing.parts import (
-    ELASTIC,
     force_on_first,
-    held,
-    moving,
     of_element,
     ring_quantities,
     rings,
@@ -46,13 +44,13 @@ def names(b: Bearing) -> dict[str, list[str]]:
     found["inner"] = [f"inner.{c}" for c in ("x", "y", "z", "phi")]
     found["outer"] = [f"outer.{c}" for c in "xyz"]
     for part in ELASTIC_PARTS:
-        found[f"{part} modes"] = [f"{part}.{c}{n}" for n in b.waves_of(part) for c in "ab"]
+        found[f"{part} modes"] = [f"{part}.{name}" for name in b.elastic(part).names]
     return found
 
 
 def _races(b: Bearing) -> dict[str, contacts.Ring]:
-    inner = contacts.Ring(True, b.waves_of("inner"), 10, bool(b.oval))
-    return dict(outer=contacts.Ring(False, b.waves_of("outer")), inner=inner)
+    inner = contacts.Ring(True, b.elastic("inner").waves, 10, bool(b.oval))
+    return dict(outer=contacts.Ring(False, b.elastic("outer").waves), inner=inner)
 
 
 def _cage_inertia(b: Bearing) -> Inertia:
@@ -64,7 +62,7 @@ def bearing_system(b: Bearing) -> System:
     """All bodies and forces. The inner ring's angle is that ahead of its drive, which turns at the given speed."""
     of = names(b)
     races = _races(b)
-    cage_waves = b.waves_of("cage")
+    cage_waves = b.elastic("cage").waves
     outer, inner = b.stiffness
     elements = []
     for i in range(1, b.balls + 1):
@@ -86,13 +84,9 @@ def bearing_system(b: Bearing) -> System:
         *rings(b, b.axial, looks.inner(b), looks.outer(b)),
     ]
     for part in ELASTIC_PARTS:
-        for n in b.waves_of(part):
-            own, (mass, stiffness, damping) = [f"{part}.a{n}", f"{part}.b{n}"], b.mode(n, part)
-            given: dict[str, Any] = dict(parameters=dict(mass=mass), frames=[[range(2)]], name=f"{part} mode{n}")
-            elements += [
-                Element(own, kinetic=moving, look=looks.nothing, **given),
-                held(own, f"{part} bending{n}", stiffness, damping, beta=ELASTIC),
-            ]
+        ring = b.elastic(part)
+        for n in ring.waves:
+            elements += mode_elements([f"{part}.a{n}", f"{part}.b{n}"], part, n, ring, b.viscosity(ring, n))
     for i in range(1, b.balls + 1):
         angle = 2 * np.pi * (i - 1) / b.balls
         ball = of[f"ball{i}"]
@@ -146,7 +140,7 @@ def bearing_system(b: Bearing) -> System:
 # -- what results show by name ----------------------------------------------------------------------------------------
 def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
     numbers = {element.name: i for i, element in enumerate(system.elements)}
-    waves, races = b.waves_of("cage"), _races(b)
+    waves, races = b.elastic("cage").waves, _races(b)
     said = {
         name: (
             contacts.race_normal(ring),

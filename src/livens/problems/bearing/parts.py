@@ -15,8 +15,8 @@ from livens.models.element import Element
 from livens.models.quantity import Quantity
 from livens.models.system import System
 
-#: Where constraints by penalty are taken in a step, and where elastic parts are: see S003 4.2 and docs/bearing.md.
-PENALTY, ELASTIC = 0.8, 0.5
+#: Where constraints by penalty are taken in a step: see S003 4.2 and docs/bearing.md.
+PENALTY = 0.8
 
 
 def weight(q: Any, k: Any) -> Any:

@@ -12,17 +12,13 @@ from livens.plot.curves import curve, time_axis
 from livens.plot.style import PAGE, PALETTE, house_style, legend, new_figure
 from livens.reproduce.core import Claim, figure
 from livens.reproduce.measure import above, between, ranked
+from livens.reproduce.s003.beyond import energy_error, not_reversible, of_higher_order, other_splittings
 from livens.reproduce.s003.runs import adaptive, drifts, headed, steady, straight, until_failure
 from livens.results.result import Result
 from livens.schemes.scaling import Scaling
 
 _SYMM = "step-density"
 _HORIZON = "The horizon is not legible; ours is t = {}, and claims are held over ten times as long as well."
-
-
-def _deviation(result: Result) -> np.ndarray:
-    H = result.observe("hamiltonian")
-    return np.asarray(H - H[0])
 
 
 class _Example:
@@ -54,8 +50,8 @@ class _Example:
         picture = new_figure(PAGE, 4.2)
         for (upper, lower), times in zip(picture.subplots(2, 2).T, (1, 10), strict=True):
             symm, symp = self.symm(times), self.symp(times)
-            curve(upper, symm.t, _deviation(symm), color=PALETTE[1], linewidth=0.6, label="SYMM")
-            curve(upper, symp.t, _deviation(symp), color=PALETTE[0], linewidth=0.6, label=self.words)
+            curve(upper, symm.t, energy_error(symm), color=PALETTE[1], linewidth=0.6, label="SYMM")
+            curve(upper, symp.t, energy_error(symp), color=PALETTE[0], linewidth=0.6, label=self.words)
             curve(lower, symm.t, self.objective(symm), color=PALETTE[1], linewidth=0.6, label="SYMM")
             for axes in (upper, lower):
                 time_axis(axes, symm)
@@ -70,7 +66,7 @@ class _Example:
         for times, words in ((1, "does not drift"), (10, "does not drift over ten times the horizon either")):
             found = self.symp(times)
             text = f"{self.words} {words} (energy, {found.statistics.steps} steps)."
-            claims.append(steady(text, found.t, _deviation(found)))
+            claims.append(steady(text, found.t, energy_error(found)))
         return claims
 
     def drifting(self) -> list[Claim]:
@@ -78,9 +74,9 @@ class _Example:
         claims = []
         for times, words in ((1, ""), (10, " over ten times the horizon")):
             found = self.symm(times)
-            claims.append(drifts(f"The energy of SYMM drifts{words},", found.t, _deviation(found)))
+            claims.append(drifts(f"The energy of SYMM drifts{words},", found.t, energy_error(found)))
             claims.append(drifts("and so does log(Q/rho).", found.t, self.objective(found)))
-        ratio = float(np.abs(_deviation(self.symm(10))[-1]) / np.abs(_deviation(self.symp(10))).max())
+        ratio = float(np.abs(energy_error(self.symm(10))[-1]) / np.abs(energy_error(self.symp(10))).max())
         claims.append(above(f"Then SYMM is further off than {self.words} ever is (ratio).", ratio, 5.0))
         return claims
 
@@ -108,12 +104,12 @@ def kepler() -> tuple[Figure, list[Claim]]:
     picture, claims = _KEPLER.drawn(), _KEPLER.conserving()
     for times, words in ((1, "SYMM does not drift"), (10, "SYMM does not drift over ten times the horizon either")):
         found = _KEPLER.symm(times)
-        claims.append(steady(f"{words}: energy,", found.t, _deviation(found)))
+        claims.append(steady(f"{words}: energy,", found.t, energy_error(found)))
         claims.append(steady("log(Q/rho).", found.t, _KEPLER.objective(found)))
     both = {"SYMP(T,V)": _KEPLER.symp(10), "SYMM": _KEPLER.symm(10)}
-    errors = {name: float(np.abs(_deviation(result)).max()) for name, result in both.items()}
+    errors = {name: float(np.abs(energy_error(result)).max()) for name, result in both.items()}
     claims.append(ranked("The error constant of SYMP(T,V) is smaller.", errors))
-    return picture, [*claims, _saved(0.8), _saved(0.99)]
+    return picture, [*claims, _saved(0.8), _saved(0.99), *of_higher_order(), *other_splittings()]
 
 
 def _walls(q: np.ndarray) -> np.ndarray:
@@ -135,13 +131,13 @@ _OSCILLATOR = _Example(
 )
 @house_style()
 def oscillator() -> tuple[Figure, list[Claim]]:
-    ratio = straight(_OSCILLATOR.symm(10).t, _deviation(_OSCILLATOR.symm(10)))
-    ratio /= straight(_OSCILLATOR.symm().t, _deviation(_OSCILLATOR.symm()))
+    ratio = straight(_OSCILLATOR.symm(10).t, energy_error(_OSCILLATOR.symm(10)))
+    ratio /= straight(_OSCILLATOR.symm().t, energy_error(_OSCILLATOR.symm()))
     broken = until_failure(_OSCILLATOR.name, _SYMM, _OSCILLATOR.eps, 100 * _OSCILLATOR.t_end, (), None, 100)
     longest = _OSCILLATOR.symp(100)
     claims = [
         *_OSCILLATOR.conserving(),
-        steady(f"Nor over a hundred times ({longest.statistics.steps} steps).", longest.t, _deviation(longest)),
+        steady(f"Nor over a hundred times ({longest.statistics.steps} steps).", longest.t, energy_error(longest)),
         *_OSCILLATOR.drifting(),
         between("The drift is linear: in ten times as long the energy changes so many times as much.", ratio, 8, 12),
         Claim(
@@ -149,6 +145,7 @@ def oscillator() -> tuple[Figure, list[Claim]]:
             f"{broken.status} at {broken.t[-1] / _OSCILLATOR.t_end:.0f} times",
             broken.status == "failed",
         ),
+        *not_reversible(),
     ]
     return _OSCILLATOR.drawn(), claims
 
@@ -177,7 +174,7 @@ def perturbed() -> tuple[Figure, list[Claim]]:
     claims = [*_PERTURBED.conserving(), *_PERTURBED.drifting()]
     for eps in (0.25, 0.3):
         broken = until_failure(_PERTURBED.name, "sundman-doubled", eps, _PERTURBED.t_end, (), _PERTURBED._g)
-        largest = float(np.abs(_deviation(broken)).max())
+        largest = float(np.abs(energy_error(broken)).max())
         claims.append(above(f"With a step of {eps:g}, SYMP(q) is lost (largest change of H, of 1.02).", largest, 1.0))
     return _PERTURBED.drawn(), claims
 
@@ -206,7 +203,7 @@ def magnet() -> tuple[Figure, list[Claim]]:
     symm = _MAGNET.symm(10)
     back = int(np.argmax(symm.p[:, 0] < 0))
     rates = [
-        straight(symm.t[part], _deviation(symm)[part]) / np.ptp(symm.t[part])
+        straight(symm.t[part], energy_error(symm)[part]) / np.ptp(symm.t[part])
         for part in (slice(back), slice(back, None))
     ]
     claims = [
@@ -215,7 +212,7 @@ def magnet() -> tuple[Figure, list[Claim]]:
         *_MAGNET.drifting(),
         between(
             "SYMM turns round once it has lost the energy of passing the magnet, 1/8.",
-            -float(_deviation(symm)[back]),
+            -float(energy_error(symm)[back]),
             0.115,
             0.135,
         ),

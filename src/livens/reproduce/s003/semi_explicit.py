@@ -12,6 +12,7 @@ from livens.plot.curves import curve, time_axis
 from livens.plot.style import GREY, PAGE, PALETTE, house_style, new_figure
 from livens.reproduce.core import Claim, figure
 from livens.reproduce.measure import above, below, between, ranked, run
+from livens.reproduce.s003.beyond import kick_midpoint_kick
 from livens.reproduce.s003.runs import headed
 from livens.results.result import Result
 
@@ -197,5 +198,6 @@ def pendulum_length() -> tuple[Figure, list[Claim]]:
         above("Nor does the exact motion.", exact, 5e-3, "m"),
         ranked("Newton's corrections in a step.", {n: counts[n] for n in ("proposed", "theta = 1/2")}),
         ranked("Evaluations of A in a step.", {n: evaluations[n] for n in ("proposed", "theta = 1/2")}),
+        *kick_midpoint_kick(),
     ]
     return headed(picture, "pendulum-penalty, h = 0.01 s"), claims

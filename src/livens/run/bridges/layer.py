@@ -12,8 +12,9 @@ import numpy as np
 from livens.errors import InputError, suggestion
 from livens.expressions.numbers import array, whole_number
 from livens.run.departure import Departure
-from livens.run.gradient import Gradient, plan_of, tape_of
+from livens.run.gradient import Gradient, tape_of
 from livens.run.prepare import Prepared
+from livens.run.several import plan_of
 from livens.run.tape import Tape, observed_numbers
 
 _STARTS = ("q0", "v0", "p0", "x0")

@@ -19,6 +19,7 @@ import numpy as np
 from livens.expressions.graph.divisions import one_division
 from livens.expressions.layout import Layout
 from livens.models.element import Element, ElementModel
+from livens.models.found_contacts import lost_power
 from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.schemes.recipes.maps import Written, map_equations
@@ -184,7 +185,7 @@ class SplitStep:
     def equations(self) -> FlatEquations:
         n, box = self.system.n, self.system.box
         more = {"A": memory_size(self.system)} if self.kept else {}
-        more |= {} if box is None else {"asked": 2 * n + 1, "box": n}
+        more |= {} if box is None else {"asked": 2 * n + 1, "box": n + box.accounts}
         more |= {} if self.scale is None else {"t": 1, "scale": 1}
         layout = self.system.layout.with_(**more)
         unknowns = Layout(mean_velocity=len(self.unknown), lam=len(self.held))
@@ -197,11 +198,11 @@ class SplitStep:
         """A with the force of a black box, which acts where it was asked for."""
         if self.system.box is None:
             return A
-        tw, n, size = self.twists, self.system.n, self.twists.size
+        tw, n = self.twists, self.system.n
         there, speed = old.asked[:n], old.asked[n : 2 * n]
-        force = tw.contracted(there, old.box)
+        force = tw.contracted(there, old.box[:n])
         push = tw.accelerations(there, tw.twist(there, speed), force, k, gyroscopic=False)
-        return A + ca.vertcat(push, force, ca.SX.zeros(A.numel() - 2 * size))
+        return A + ca.vertcat(push, force, 0, lost_power(old.box[n:]))
 
     def write(self, old: Any, x: Any, h: Any, t: Any, k: Any) -> Written:
         f, tw, size = self.forces, self.twists, self.twists.size
@@ -240,7 +241,7 @@ class SplitStep:
         if self.kept:
             new["A"] = self.ahead(f, q, u1, u1 - u0, t + h, following, k)
         if self.system.box is not None:
-            new |= {"asked": self.ahead.asked(f, q, u1, u1 - u0, t + h, following), "box": ca.SX.zeros(self.system.n)}
+            new |= {"asked": self.ahead.asked(f, q, u1, u1 - u0, t + h, following), "box": ca.SX.zeros(old.box.numel())}
         guess = {"mean_velocity": u0[own], "lam": old.multipliers[list(self.held)]}
         return new, [*rows, closed], guess
 
@@ -278,7 +279,7 @@ class SplitStep:
 
 def at_start(system: System, ahead: Ahead, values: Mapping[str, Any], t: float, h: float, k: Any) -> dict[str, Any]:
     """A of the first step of a run, which starts with these coordinates and velocities, and what a black box says."""
-    A, asked = _start_function(system, ahead)(values["q"], values["v"], t, h, k)
+    A, asked = start_function(system, ahead)(values["q"], values["v"], t, h, k)
     found: dict[str, Any] = {"A": np.array(A).ravel()}
     if system.box is not None:
         n, at = system.n, np.array(asked).ravel()
@@ -293,7 +294,7 @@ def from_momenta(system: System, ahead: Ahead, q: Any, p: Any, t: Any, h: Any, k
 
 
 @functools.lru_cache(maxsize=32)
-def _start_function(system: System, ahead: Ahead) -> ca.Function:
+def start_function(system: System, ahead: Ahead) -> ca.Function:
     q, v, t, h = ca.SX.sym("q", system.n), ca.SX.sym("v", system.n), ca.SX.sym("t"), ca.SX.sym("h")
     k = ca.SX.sym("k", system.parameter_count)
     bodies, forces = twists(system), split_forces(system)

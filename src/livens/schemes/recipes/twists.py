@@ -14,7 +14,7 @@ from typing import Any
 import casadi as ca
 
 from livens.models.frames import Frame, mass_and_euler
-from livens.models.summed import dynamics
+from livens.models.summed import Dynamics, dynamics
 from livens.models.system import System
 from livens.schemes.recipes.frame_bodies import cross, quarter, solved
 
@@ -98,15 +98,20 @@ class Twists:
 
     # -- inertia ------------------------------------------------------------------------------------------------------
     @functools.cached_property
+    def _dynamics(self) -> Dynamics:
+        """Kept here: asked for anew it may have been derived anew, in other symbols than what was made of it before."""
+        return dynamics(self.system)
+
+    @functools.cached_property
     def _mass(self) -> Any:
         """The mass matrix of plain coordinates, in the symbols of the system's dynamics."""
-        d, i = dynamics(self.system), list(self.plain)
+        d, i = self._dynamics, list(self.plain)
         return ca.jacobian(d.fibre_derivative, d.v)[i, i]
 
     @functools.cached_property
     def simple(self) -> tuple[bool, ...]:
         """Whether an entry of u has a mass, or a tensor of inertia, of its own that is the same everywhere."""
-        d, M, count = dynamics(self.system), self._mass, len(self.plain)
+        d, M, count = self._dynamics, self._mass, len(self.plain)
         slopes = ca.jacobian_sparsity(ca.vec(ca.densify(M)), ca.vertcat(d.q, d.v))
         changing, good = set(slopes.get_triplet()[0]), [True] * self.size
         for i, j in zip(*M.sparsity().get_triplet(), strict=True):
@@ -116,18 +121,18 @@ class Twists:
 
     def masses(self, k: Any) -> Any:
         """Of plain coordinates that are simple; of others the number means nothing."""
-        d = dynamics(self.system)
+        d = self._dynamics
         diagonal = ca.Function("m", [d.q, d.v, d.k], [ca.densify(ca.diag(self._mass))])
         return diagonal(ca.DM.zeros(self.system.n), ca.DM.zeros(self.system.n), k)
 
     def mass_matrix(self, q: Any, v: Any, k: Any) -> Any:
         """The mass matrix of plain coordinates."""
-        d = dynamics(self.system)
+        d = self._dynamics
         return ca.Function("M", [d.q, d.v, d.k], [self._mass])(q, v, k)
 
     def inertial_force(self, q: Any, v: Any, k: Any) -> Any:
         """``dT/dq - (dT/dv)'`` as far as it does not contain accelerations, of plain coordinates."""
-        d, i = dynamics(self.system), list(self.plain)
+        d, i = self._dynamics, list(self.plain)
         force = ca.gradient(d.T, d.q) - ca.jtimes(d.fibre_derivative, d.q, d.v)
         return ca.Function("c", [d.q, d.v, d.k], [ca.densify(force[i])])(q, v, k)
 
@@ -153,7 +158,7 @@ class Twists:
 
     def momenta(self, q: Any, v: Any, k: Any) -> Any:
         """Of all coordinates."""
-        d = dynamics(self.system)
+        d = self._dynamics
         return ca.Function("p", [d.q, d.v, d.k], [ca.densify(d.fibre_derivative)])(q, v, k)
 
     def of_momenta(self, q: Any, p: Any, k: Any) -> Any:

@@ -17,9 +17,9 @@ class Run {
     this.frames = this.times.length;
     // many numbers stand in a text of their own, which nobody has to read as JSON
     const apart = typeof plain.tracks === "number" ? element("tracks" + plain.tracks) : null;
-    this.packed = new Uint16Array(bytes(apart ? apart.textContent : plain.tracks));
+    this.packed = bytes(apart ? apart.textContent : plain.tracks);
     if (apart) apart.remove();
-    this.tracks = null;
+    this.tracks = plain.values.map(() => null);
     const readable = (c) => ({ ...c, values: new Float32Array(bytes(c.values)) });
     this.curves = (plain.curves || []).map(readable);
     this.offered = (plain.offered || []).map(readable);
@@ -28,8 +28,28 @@ class Run {
   // A value of a track in a frame; tracks that do not move are plain numbers.
   value(track, frame) {
     const v = this.values[track];
-    if (v[0] === undefined) return v;
-    return v[0] + v[1] * this.packed[v[2] * this.frames + frame];
+    if (typeof v === "number") return v;
+    return v[0] + v[1] * (this.tracks[track] || this.unpack(track))[frame];
+  }
+  // The whole numbers of a track, made when it is first asked for: far tracks are there as they are, of near ones the
+  // first number, the first difference and then second differences, those that are long for a byte after a -128.
+  unpack(track) {
+    const [, , place, near] = this.values[track], n = this.frames;
+    if (!near) return (this.tracks[track] = new Uint16Array(this.packed, 2 * n * place, n));
+    const all = new Uint8Array(this.packed), found = new Uint16Array(n), two = (i) => all[i] | (all[i + 1] << 8);
+    let at = 2 * n * this.far + place, x = two(at), d = two(at + 2);
+    at += 4;
+    found[0] = x;
+    x = (x + d) & 0xffff;
+    found[1] = x;
+    for (let i = 2; i < n; i++) {
+      const byte = all[at++];
+      if (byte === 128) { d += two(at); at += 2; } else d += byte < 128 ? byte : byte - 256;
+      d &= 0xffff;
+      x = (x + d) & 0xffff;
+      found[i] = x;
+    }
+    return (this.tracks[track] = found);
   }
   now(track) {
     const { i, w } = this.current, a = this.value(track, i);

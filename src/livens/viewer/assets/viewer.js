@@ -71,7 +71,8 @@ function seek(t) {
   panels.forEach(cursor);
   render();
 }
-function render() { if (worlds.length) renderer.render(scene, camera); }
+let held = false; // while much changes at once, nothing is drawn: whoever holds it draws at the end
+function render() { if (worlds.length && !held) renderer.render(scene, camera); }
 let last = 0;
 function tick(stamp) {
   if (!playing) return;
@@ -198,11 +199,14 @@ canvas.addEventListener("pointermove", (event) => {
 canvas.addEventListener("pointerleave", () => { element("label").hidden = true; });
 
 // -- beginning, and beginning anew --------------------------------------------------------------------------------------
-let fitted = 0;
+let fitted = 0, fittedTo = "";
 function fit() {
   if (!runs.length) return;
-  const box = element("stage").getBoundingClientRect();
-  renderer.setPixelRatio(Math.min(2, window.devicePixelRatio || 1));
+  const box = element("stage").getBoundingClientRect(), ratio = Math.min(2, window.devicePixelRatio || 1);
+  const plots = element("plots").clientWidth, now = [box.width, box.height, ratio, plots].join(" ");
+  if (now === fittedTo) return;
+  fittedTo = now;
+  renderer.setPixelRatio(ratio);
   renderer.setSize(box.width, box.height, false);
   camera.aspect = box.width / Math.max(1, box.height);
   camera.updateProjectionMatrix();
@@ -213,6 +217,7 @@ function fit() {
 // Show other runs; `same` if they are those that are shown, further on.
 function load(content, same) {
   const flat = planar, at = followed ? followed.number : -1, was = time;
+  held = true;
   worlds.forEach((world) => world.dispose());
   read(content);
   waiting = Boolean(content.waiting);
@@ -243,7 +248,9 @@ function load(content, same) {
   if (same && at >= 0) follow(at);
   else if (runs.length === 1 && runs[0].flies && traced) follow(0);
   fit();
+  panels.forEach(drawPanel);
   if (!same || !touched) home();
+  held = false;
   render();
 }
 new ResizeObserver(fit).observe(element("stage"));

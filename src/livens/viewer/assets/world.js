@@ -23,6 +23,7 @@ const UNITS = {
   support: () => new T.ConeGeometry(1, 1, planar ? 4 : 24, 1).translate(0, -0.5, 0),
   box: () => new T.BoxGeometry(1, 1, 1),
   sphere: () => new T.SphereGeometry(1, many() ? 12 : 32, many() ? 8 : 20),
+  knob: () => new T.SphereGeometry(1, many() ? 8 : 16, many() ? 6 : 10),
   ring: () => new T.TorusGeometry(1, 0.06, 12, 64),
   spring: () => new T.TubeGeometry(new Helix(), 400, 0.06, 8).scale(1, 1 / 8, 1),
   floor: () => new T.PlaneGeometry(1, 1),
@@ -100,7 +101,7 @@ class World {
       const w = given.width || 0.022 * size;
       shape.item = this.put("cylinder", shape, tint || STEEL, (into) => between(run, points, 0, 1, w, into));
       for (const end of [0, 1]) {
-        this.put("sphere", shape, DARK, (into) =>
+        this.put("knob", shape, DARK, (into) =>
           into.compose(run.point(points[end], place), quaternion.identity(), scale.setScalar(0.72 * w)));
       }
     } else if (kind === "cylinder") {

@@ -1,0 +1,59 @@
+"""The slider-crank of `livens.bench.crank` in three coordinates and two constraints, and where it is at the end."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.bench import crank
+from livens.models.problem import Problem
+from livens.models.system import System
+
+
+def _kinetic(q: Any, v: Any) -> Any:
+    """Crank and rod about their centres; the rod's centre moves with the crank's tip."""
+    (of_crank, of_rod), (one, rod, slider) = crank.moments(), crank.MASSES
+    crossed = crank.CRANK * crank.ROD * m.cos(q[0] - q[1]) * v[0] * v[1]
+    of_centre = crank.CRANK**2 * v[0] ** 2 + crank.ROD**2 * v[1] ** 2 / 4 + crossed
+    turning = (of_crank + one * crank.CRANK**2 / 4) * v[0] ** 2 + of_rod * v[1] ** 2
+    return 0.5 * (turning + rod * of_centre + slider * v[2] ** 2)
+
+
+def _potential(q: Any) -> Any:
+    one, rod, _ = crank.MASSES
+    height = one * crank.CRANK / 2 * m.sin(q[0]) + rod * (crank.CRANK * m.sin(q[0]) + crank.ROD / 2 * m.sin(q[1]))
+    return crank.GRAVITY * height
+
+
+def _joints(q: Any) -> list[Any]:
+    return [
+        crank.CRANK * m.sin(q[0]) + crank.ROD * m.sin(q[1]),
+        q[2] - crank.CRANK * m.cos(q[0]) - crank.ROD * m.cos(q[1]),
+    ]
+
+
+def _position(angle: float) -> np.ndarray:
+    """All coordinates, for an angle of the crank."""
+    slope = crank.slope(angle)
+    return np.array([angle, slope, crank.CRANK * math.cos(angle) + crank.ROD * math.cos(slope)])
+
+
+def problem() -> Problem:
+    """Angles of crank and rod, and the place of the slider; known at the end only, from its one freedom."""
+    system = System(
+        "crank rod slider",
+        kinetic=_kinetic,
+        potential=_potential,
+        constraints=_joints,
+        forces=lambda t: [0.5 * m.sin(3 * t), 0.0, 0.0],
+    )
+
+    def reference(t: float) -> dict[str, np.ndarray]:
+        assert t == crank.T_END
+        return {"q": _position(crank.exact())}
+
+    start = _position(crank.ANGLE), np.zeros(3)
+    return Problem("slider-crank", system, *start, "livens-em", crank.H, crank.T_END, reference=reference)

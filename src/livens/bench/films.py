@@ -1,0 +1,166 @@
+"""Films and the lab: how long a page of many bodies takes to write and to open, and the lab to its first picture."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from livens.bench.case import Say
+from livens.bench.ours import Best
+from livens.bench.program import ProgramError, run_module
+from livens.bench.report import Goal, Line, Report
+
+_BODIES, _FRAMES = 200, 10_001
+_TIMES = 3
+#: A problem whose kernels are on disk, as another lab has run it before.
+_SHOWN = "double-four-bar"
+#: A browser draws in software here, as there may be no graphics card.
+_ARGUMENTS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--headless=new"]
+
+
+class Films:
+    """Once, in processes of their own; a browser has the cores of the machine, as it has for everybody else."""
+
+    name = "films"
+
+    def __init__(self) -> None:
+        self._written, self._opened, self._lab, self._mb = Best(), Best(), Best(), 0.0
+        self._skipped: dict[str, str] = {}
+
+    def play(self, first: bool, say: Say) -> None:
+        if not first:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "chain.html"
+            found = run_module(__name__, json.dumps({"part": "write", "page": str(page)}))
+            self._written.add(found["s"])
+            self._mb = found["mb"]
+            for part, best in (("open", self._opened), ("lab", self._lab)):
+                if missing():
+                    self._skipped["chromium"] = missing()
+                    return
+                try:
+                    best.add(run_module(__name__, json.dumps({"part": part, "page": str(page)}))["s"])
+                except ProgramError as error:
+                    self._skipped["chromium"] = f"failed ({error})"
+
+    def tell(self, report: Report) -> None:
+        case = f"a page of {_BODIES} bodies and {_FRAMES} frames"
+        report.lines.append(Line(f"{case}: size", self._mb, "MB"))
+        report.lines.append(Line(f"{case}: written", self._written.value, "s", Goal("<", 2)))
+        if math.isfinite(self._opened.value):
+            report.lines.append(Line(f"{case}: opened", self._opened.value, "s", Goal("<", 2)))
+        if math.isfinite(self._lab.value):
+            case = f"the lab, {_SHOWN}: from pressing run to the first picture"
+            report.lines.append(Line(case, self._lab.value, "s", Goal("<", 1)))
+        report.skipped.update(self._skipped)
+
+
+def missing() -> str:
+    """What is not there to open pages with, in words."""
+    if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("starlette") is None:
+        return "playwright or starlette is not installed"
+    return "" if _chromium() else "not installed"
+
+
+def _chromium() -> str | None:
+    return os.environ.get("LIVENS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def main(asked: dict[str, Any]) -> dict[str, float]:
+    return {"write": _write, "open": _open, "lab": _first_picture}[asked["part"]](Path(asked["page"]))
+
+
+def _write(page: Path) -> dict[str, float]:
+    """The first film of a process: what it imports and loads is part of the time."""
+    from livens import problems
+    from livens.run.simulate import simulate
+
+    run = simulate(problems.load("chain", N=_BODIES), h=1e-3, t_end=(_FRAMES - 1) * 1e-3, progress=False)
+    begun = time.perf_counter()
+    run.animate(page, frames=_FRAMES, play=False)
+    took = time.perf_counter() - begun
+    if len(run.t) != _FRAMES:
+        raise RuntimeError("the film that was timed has other frames")
+    return {"s": took, "mb": page.stat().st_size / 1e6}
+
+
+@contextmanager
+def _browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=_chromium(), args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def _all_cores() -> None:
+    """Of the machine, whatever the process that started this one keeps to."""
+    if sys.platform == "linux":
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
+def _open(page: Path) -> dict[str, float]:
+    """The best of several new pages of one browser; all frames must be there."""
+    _all_cores()
+    best = Best()
+    with _browser() as browser:
+        for _ in range(_TIMES):
+            sheet = browser.new_page(viewport={"width": 760, "height": 560})
+            begun = time.perf_counter()
+            sheet.goto(page.absolute().as_uri())
+            sheet.wait_for_selector('html[data-ready="true"]', state="attached")
+            best.add(time.perf_counter() - begun)
+            if sheet.evaluate("livens.times().length") != _FRAMES:
+                raise RuntimeError("the page that was opened has other frames")
+            sheet.close()
+    return {"s": best.value}
+
+
+def _first_picture(page: Path) -> dict[str, float]:
+    """By the clock of the page, from pressing the button until the first frame is drawn."""
+    _all_cores()
+    best = Best()
+    with _browser() as browser:
+        for number in range(1 + _TIMES):  # the first one compiles
+            took = _pressed(browser)
+            if number:
+                best.add(took)
+    return {"s": best.value}
+
+
+def _pressed(browser: Any) -> float:
+    from livens.lab.server import Lab
+
+    with tempfile.TemporaryDirectory() as folder:
+        lab = Lab(Path(folder))
+        thread = threading.Thread(target=lab.serve, daemon=True)
+        thread.start()
+        sheet = browser.new_context(viewport={"width": 900, "height": 640}).new_page()
+        sheet.goto(f"{lab.link}&problem={_SHOWN}")
+        sheet.wait_for_selector(f'html[data-lab="ready"][data-problem="{_SHOWN}"]', state="attached")
+        while not lab.jobs.ready:  # the process that computes has what every run needs
+            time.sleep(0.02)
+        sheet.click("#run")
+        sheet.wait_for_selector('html[data-done="true"]', state="attached")
+        took = float(sheet.get_attribute("html", "data-first"))
+        sheet.context.close()
+        lab.stop()
+        thread.join()
+    return took / 1e3
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(sys.argv[1]))))

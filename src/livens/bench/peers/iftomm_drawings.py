@@ -1,0 +1,83 @@
+"""The problems of the IFToMM benchmark as drawings, which other codes can be given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens.multibody.builder import Multibody
+from livens.problems import load
+
+#: A point mass has no moment of inertia, and bodies of other codes have one: so little is not seen.
+_SPECK = 1e-10
+
+
+def drawing(problem: str) -> Multibody:
+    """One of the problems."""
+    from livens.problems.bricard import bricard_mechanism
+    from livens.problems.drawn_four_bar import four_bar_mechanism
+    from livens.problems.flyball_governor import governor_mechanism
+
+    found = {
+        "simple-pendulum": pendulum,
+        "drawn-four-bar": four_bar_mechanism,
+        "andrews-squeezer": squeezer,
+        "bricard": bricard_mechanism,
+        "flyball-governor": governor_mechanism,
+    }
+    return found[problem]()
+
+
+def pendulum() -> Multibody:
+    """A point mass on a rod without mass, released from the horizontal."""
+    mb = Multibody(gravity=[0, -9.81], planar=True)
+    bob = mb.body("bob", mass=1.0, inertia=_SPECK, position=[-1, 0])
+    mb.revolute("hinge", mb.ground, bob, at=[0, 0])
+    return mb
+
+
+def squeezer() -> Multibody:
+    """Seven links in the plane that meet in one point, at the start of the published problem."""
+    published = load("andrews-squeezer")
+    k: dict[str, Any] = published.system.shared.values
+    angles: Any = published.q0
+    beta, theta, gamma, phi, delta, omega, epsilon = angles
+    A, B = k["A"], k["B"]
+
+    def along(angle: float) -> np.ndarray:
+        return np.array([np.cos(angle), np.sin(angle)])
+
+    def across(angle: float) -> np.ndarray:
+        return np.array([-np.sin(angle), np.cos(angle)])
+
+    crank = k["rr"] * along(beta)
+    end = crank - k["d"] * along(beta + theta)
+    knee, elbow = A + k["zt"] * along(delta), A - k["u"] * across(epsilon)
+    centres = (
+        k["ra"] * along(beta),
+        crank - k["da"] * along(beta + theta),
+        B - k["sa"] * across(gamma) + k["sb"] * along(gamma),
+        knee - (k["e"] - k["ea"]) * across(phi + delta),
+        A + k["ta"] * along(delta) + k["tb"] * across(delta),
+        elbow + (k["zf"] - k["fa"]) * along(omega + epsilon),
+        A - k["ua"] * across(epsilon) - k["ub"] * along(epsilon),
+    )
+    mb = Multibody(planar=True)
+    links = [
+        mb.body(f"K{i + 1}", mass=k["m"][i], inertia=k["I"][i], position=centre) for i, centre in enumerate(centres)
+    ]
+    one, two, three, four, five, six, seven = links
+    motor = mb.revolute("O", mb.ground, one, at=[0, 0])
+    mb.revolute("crank pin", one, two, at=crank)
+    mb.revolute("B", mb.ground, three, at=B)
+    mb.revolute("A5", mb.ground, five, at=A)
+    mb.revolute("A7", mb.ground, seven, at=A)
+    mb.revolute("knee", five, four, at=knee)
+    mb.revolute("elbow", seven, six, at=elbow)
+    for link in (three, four, six):
+        mb.revolute(f"end of {link.name}", two, link, at=end)
+    corner = three.point("D", at=B + k["sd"] * along(gamma) - k["sc"] * across(gamma))
+    mb.spring("spring", corner, k["C"], stiffness=float(k["c0"]), length=float(k["l0"]))
+    mb.motor(motor, torque=float(k["mom"]), name="motor")
+    return mb

@@ -1,0 +1,95 @@
+"""Powers of one base, written with one root and one division."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+
+from livens.errors import ModelError
+from livens.expressions.graph.constants import expression
+from livens.expressions.graph.elementary import Field, Node, decompose
+from livens.expressions.graph.walk import OPS
+
+#: Powers up to this are products.
+_LARGEST = 8
+
+
+def merged_powers(function: ca.Function) -> ca.Function:
+    """The same function of (x, t, k), with as many outputs as x has entries, and powers of one base merged.
+
+    Derivatives of what contains distances come with many roots and divisions of the same numbers, each of which takes
+    as long as ten products. A function with an operation that has no Taylor series stays as it is.
+
+    >>> x = ca.SX.sym("x")
+    >>> f = ca.Function("f", [x, ca.SX.sym("t"), ca.SX.sym("k", 0)], [ca.sqrt(x) * (1 / x) / (2 * ca.sqrt(x))])
+    >>> merged_powers(f)(x, 0, ca.SX(0, 1))
+    SX((0.5/x))
+    """
+    try:
+        field = decompose(function)
+    except ModelError:
+        return function
+    x, t = ca.SX.sym("x", function.nnz_in(0)), ca.SX.sym("t")
+    values: list[Any] = []
+    powers = _Powers(field, values)
+    for node in field.nodes:
+        values.append(_value(node, values, x, t, powers))
+    rates = ca.vertcat(*(values[n] for n in field.rates))
+    return ca.Function(function.name(), [x, t, field.k], [ca.densify(rates)])
+
+
+class _Powers:
+    """Half-integer powers of all bases: of each, the reciprocal root is written once."""
+
+    def __init__(self, field: Field, values: list[Any]) -> None:
+        self._values = values
+        self._exponents: dict[int, set[float]] = {}
+        self._roots: dict[int, Any] = {}
+        for node in field.nodes:
+            if node.op == "pow":
+                self._exponents.setdefault(node.arguments[0], set()).add(node.data[0])
+
+    def __call__(self, base: int, e: float) -> Any:
+        b = self._values[base]
+        if 2 * e != int(2 * e) or abs(e) > _LARGEST:
+            return b**e
+        halves = any(2 * f != 2 * int(f) for f in self._exponents[base])
+        root = ca.sqrt(b) if halves else None
+        if e > 0:
+            assert root is not None  # whole positive powers are products
+            return _product(b, int(e)) * root if e >= 1 else root
+        if root is None:
+            return _product(1 / b, int(-e))
+        if base not in self._roots:
+            self._roots[base] = 1 / root
+        return _product(self._roots[base], int(-2 * e))
+
+
+def _product(a: Any, n: int) -> Any:
+    if n == 1:
+        return a
+    half = _product(a, n // 2)
+    return half * half * a if n % 2 else half * half
+
+
+def _value(node: Node, values: list[Any], x: Any, t: Any, powers: _Powers) -> Any:
+    a = [values[i] for i in node.arguments]
+    if node.op == "var":
+        return x[node.data[0]]
+    if node.op == "time":
+        return t
+    if node.op == "lin":
+        total = ca.SX(0)
+        for term, factor in zip(a, node.data[0], strict=True):
+            total = total + (term if factor == 1.0 else expression(factor) * term)
+        return total if node.data[1] == 0.0 else total + expression(node.data[1])
+    if node.op in ("mul", "dot"):
+        return sum((a[i] * a[i + 1] for i in range(2, len(a), 2)), start=a[0] * a[1])
+    if node.op == "div":
+        return a[0] / a[1]
+    if node.op == "pow":
+        return powers(node.arguments[0], node.data[0])
+    if node.op == "angle":
+        return ca.atan2(a[0], a[1])
+    return ca.SX.unary(OPS[(node.data[0] if node.op in ("quad", "flow") else node.op).upper()], a[0])

@@ -1,0 +1,109 @@
+"""Schemes that the papers of S003 lead to and do not draw: the same claims, measured on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens import problems, scaling
+from livens.analysis.study.geometry import reversibility_defect, symplecticity_defect
+from livens.models.hamiltonian.model import Force, Hamiltonian
+from livens.reproduce.core import Claim
+from livens.reproduce.measure import above, below, of_order
+from livens.reproduce.s003.runs import adaptive, drifts, steady
+from livens.results.result import Result
+from livens.run.simulate import simulate
+
+_STEPS = (0.16, 0.12, 0.08, 0.06, 0.04)
+_SYMM, _GAUSS = "step-density:gauss-2", "sundman-gauss-2"
+_WORDS = {_SYMM: "SYMM over Gauss' method with two stages", _GAUSS: "Gauss' method in the fictive time itself"}
+
+
+def energy_error(result: Result) -> np.ndarray:
+    """How far the energy is from that of the start."""
+    H = result.observe("hamiltonian")
+    return np.asarray(H - H[0])
+
+
+def of_higher_order() -> list[Claim]:
+    """Kepler's problem with other methods in the same fictive time (3.7 over any reversible scheme)."""
+    problem, claims = problems.load("kepler"), list[Claim]()
+    assert problem.reference is not None
+    for scheme, words in _WORDS.items():
+        exact = problem.reference(2.3)["q"]
+        errors = [float(np.abs(adaptive("kepler", scheme, eps, 2.3).q[-1] - exact).max()) for eps in _STEPS]
+        claims.append(of_order(f"{words} has order 4,", 4, _STEPS, errors))
+        found = adaptive("kepler", scheme, 0.1, 200 * np.pi)
+        claims.append(steady("and does not drift.", found.t, energy_error(found)))
+    return claims
+
+
+def not_reversible() -> list[Claim]:
+    """What drifts where a motion is not reversible is the density of steps, not the method under it."""
+    claims = []
+    for times, every in ((1, 1), (10, 7)):
+        words = " over ten times the horizon" if times > 1 else ""
+        runs = {
+            scheme: adaptive("non-reversible-oscillator", scheme, 0.4, times * 3600.0, (), None, every)
+            for scheme in _WORDS
+        }
+        symm, gauss = runs[_SYMM], runs[_GAUSS]
+        claims.append(drifts(f"{_WORDS[_SYMM]} drifts as well{words},", symm.t, energy_error(symm)))
+        claims.append(steady(f"{_WORDS[_GAUSS]} does not.", gauss.t, energy_error(gauss)))
+    return claims
+
+
+def other_splittings() -> list[Claim]:
+    """The second remark after theorem 2: any two parts whose own flows are known."""
+    model = Hamiltonian(
+        "x y",
+        kinetic=lambda p: p[0] ** 2 / 2 + p[1] ** 2,
+        potential=lambda q: 50 * q[0] ** 2 + q[1] ** 2 / 2 + q[0] ** 2 * q[1] + q[1] ** 4,
+    )
+    g = scaling.written(lambda T, V: 1 / (1 + 0.3 * V + 0.01 * T))
+    start: dict[str, Any] = dict(q0=[0.3, 0.5], p0=[0.2, 0.1], t_end=2.0)
+    exact, steps, errors = simulate(model, scheme="taylor", **start).q[-1], (0.04, 0.02, 0.01, 0.005), {}
+    for scheme in ("sundman", "sundman-harmonic"):
+        runs = [simulate(model, scheme=scheme, h=h, scaling=g, **start) for h in steps]
+        errors[scheme] = [float(np.abs(run.q[-1] - exact).max()) for run in runs]
+    ratio = min(a / b for a, b in zip(errors["sundman"], errors["sundman-harmonic"], strict=True))
+    return [
+        of_order("With oscillators turned exactly the order is 2,", 2, steps, errors["sundman-harmonic"]),
+        above("and errors are smaller than those of SYMP(T,V) (ratio).", ratio, 50.0),
+    ]
+
+
+def kick_midpoint_kick() -> list[Claim]:
+    """Sect. 4.2 says symmetric and symplectic of (5): that needs forces whose second derivatives commute; half a kick
+    with A, a midpoint step with B and half a kick are both for any forces.
+    """
+    dear = Force(lambda q: (2 * q[0] ** 2 + q[1] ** 2) / 2, expensive=True, conservative=True)
+    model = Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: 20 * (q[0] - q[1]) ** 2, forces=[dear])
+    at: dict[str, Any] = dict(q=[0.4, -0.3], p=[0.5, 0.2], h=0.3)
+    swing, horizon = "pendulum-penalty", 10.0
+    short, long = (adaptive(swing, "imex", 0.01, times * horizon) for times in (1, 100))
+    largest = [
+        float(np.abs(found.observe("total_energy") / short.observe("total_energy")[0] - 1).max())
+        for found in (short, long)
+    ]
+    return [
+        above(
+            "(5) with alpha = beta = 1/2 is not symplectic,",
+            symplecticity_defect(model, "semi-explicit:0.5,0.5", **at),
+            1e-4,
+        ),
+        below("if symmetric;", reversibility_defect(model, "semi-explicit:0.5,0.5", **at), 1e-13),
+        below(
+            "kick with A/2, midpoint rule with B, kick with A/2 is symplectic",
+            symplecticity_defect(model, "imex", **at),
+            1e-13,
+        ),
+        below("and symmetric,", reversibility_defect(model, "imex", **at), 1e-13),
+        below(
+            "evaluates A once in a step (beyond one for each),",
+            short.statistics.force_evaluations / short.statistics.steps - 1,
+            2e-3,
+        ),
+        below("and does not drift (error of energy after 1000 s over that after 10 s).", largest[1] / largest[0], 1.1),
+    ]

@@ -1,0 +1,210 @@
+"""Wrong use of every method of a drawing gets one sentence: each argument of a good call is spoilt in turn."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens.multibody.drawn_bodies import DrawnBodies
+from livens.multibody.drawn_control import DrawnControl
+from livens.multibody.drawn_forces import DrawnForces
+from livens.multibody.drawn_joints import DrawnJoints
+from livens.multibody.joint import Joint
+from livens.multibody.joint_table import PLANE, SPACE
+from livens.multibody.parts import Marker, Part
+
+
+class World:
+    """Two bodies, a particle, two hinges and a slide."""
+
+    def __init__(self):
+        mb = self.mb = lv.Multibody(gravity=[0, 0, -9.81])
+        self.ground = mb.ground
+        self.a = mb.box("a", at=[0, 0, 1], size=[0.3, 0.2, 0.1], mass=1)
+        self.b = mb.box("b", at=[1, 0, 1], size=[0.3, 0.2, 0.1], mass=1)
+        self.dot = mb.particle("dot", at=[2, 0, 1], mass=1)
+        self.tip = self.b.point("tip", at=[1.1, 0, 1])
+        wheels = [mb.cylinder(f"wheel{i}", at=[i, 1, 1], length=0.1, radius=0.2, mass=1) for i in range(3)]
+        self.axles = [mb.revolute(f"axle{i}", mb.ground, wheel, axis="z") for i, wheel in enumerate(wheels)]
+        self.slide = mb.prismatic("slide", mb.ground, mb.sphere("slider", at=[5, 0, 0], radius=0.1, mass=1), axis="x")
+
+
+def law(*_):
+    return 0.0
+
+
+#: A good call of every method: arguments and options, from a world.
+GOOD = {
+    "fixed": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1])),
+    "revolute": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
+    "prismatic": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
+    "cylindrical": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
+    "screw": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1], lead=0.1)),
+    "universal": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[1, 0, 0], other_axis=[0, 1, 0])),
+    "spherical": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1])),
+    "planar": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
+    "point_on_line": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
+    "point_on_plane": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
+    "joint": lambda w: (("revolute", "new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
+    "hold": lambda w: (("new", w.a, w.b), dict(frequency=10.0, damping=0.5, at=[0.5, 0, 1])),
+    "distance": lambda w: (("new", w.a, w.tip), dict(length=1.0)),
+    "point_on_surface": lambda w: (
+        ("new", w.a, w.b),
+        dict(surface=lambda x: x[2], at=[0.5, 0, 1], origin=[0, 0, 1]),
+    ),
+    "point_on_curve": lambda w: (
+        ("new", w.a, w.b),
+        dict(curve=lambda x: [x[1], x[2]], at=[0.5, 0, 1], origin=[0, 0, 1]),
+    ),
+    "rolling": lambda w: (("new", w.ground, w.a), dict(radius=1.0, at=[0, 0, 0], normal=[0, 0, 1], axis=[1, 0, 0])),
+    "knife_edge": lambda w: (("new", w.ground, w.a), dict(across=[0, 1, 0], at=[0, 0, 1])),
+    "couple": lambda w: (("new", (w.axles[0], 1.0), (w.axles[1], 2.0)), {}),
+    "gear": lambda w: (("new", *w.axles[:2]), dict(ratio=2.0)),
+    "rack": lambda w: (("new", w.axles[0], w.slide), dict(radius=0.1)),
+    "belt": lambda w: (("new", *w.axles[:2]), dict(radii=[0.1, 0.2])),
+    "differential": lambda w: (("new", *w.axles), {}),
+    "spring": lambda w: (("new", w.a, w.tip), dict(stiffness=10.0, length=1.0)),
+    "damper": lambda w: (("new", w.a, w.tip), dict(viscosity=1.0)),
+    "spring_damper": lambda w: (("new", w.a, w.tip), dict(stiffness=10.0, viscosity=1.0, length=1.0)),
+    "gravitation": lambda w: (("new", w.a, w.b), dict(constant=1.0)),
+    "torsion_spring": lambda w: (("new", w.axles[0]), dict(stiffness=1.0, rest=0.1)),
+    "torsion_damper": lambda w: (("new", w.axles[0]), dict(viscosity=1.0)),
+    "motor": lambda w: ((w.axles[0],), dict(torque=1.0, name="new")),
+    "drive": lambda w: ((w.axles[0],), dict(angle=1.0, name="new")),
+    "pd": lambda w: ((w.axles[0],), dict(stiffness=1.0, damping=1.0, angle=0.1, rate=0.0, feedforward=0.0, name="new")),
+    "pid": lambda w: (
+        (w.axles[0],),
+        dict(stiffness=1.0, damping=1.0, integral=1.0, angle=0.1, rate=0.0, feedforward=0.0, name="new"),
+    ),
+    "controller": lambda w: (("new", w.axles[0]), dict(every=0.1, law=law, measure="axle0.angle", state=[0.0])),
+    "limit": lambda w: (
+        ("new", w.axles[0]),
+        dict(lower=-1.0, upper=1.0, stiffness=10.0, damping=1.0, restitution=0.5),
+    ),
+    "friction": lambda w: (("new", w.axles[0]), dict(torque=1.0, static=2.0, stribeck=0.2, smooth=0.01)),
+    "bushing": lambda w: (("new", w.a, w.b), dict(stiffness=[1.0] * 6, damping=[1.0] * 6, at=[0.5, 0, 1])),
+    "cable": lambda w: (("new", w.a, [0.5, 0, 2], w.tip), dict(stiffness=10.0, length=1.0, damping=1.0)),
+    "wrench": lambda w: (("new", w.a), dict(force=[1.0, 0, 0], torque=[0, 0, 1.0], at=[0.1, 0, 1])),
+    "observe": lambda w: (("new", lambda q, v: q[0]), {}),
+    "sensor": lambda w: (("new", w.tip), dict(relative_to=w.a)),
+    "body": lambda w: (("new",), dict(mass=1.0, inertia=[1.0, 1, 1], centre=[0.0, 0, 1], position=[0.0, 0, 0])),
+    "rod": lambda w: (("new",), dict(a=[0.0, 0, 0], b=[1.0, 0, 0], mass=1.0, radius=0.1)),
+    "box": lambda w: (("new",), dict(at=[0.0, 0, 0], size=[1.0, 1, 1], mass=1.0)),
+    "plate": lambda w: (("new",), dict(at=[0.0, 0, 0], size=[1.0, 1], mass=1.0)),
+    "cylinder": lambda w: (("new",), dict(at=[0.0, 0, 0], axis=[0, 0, 1], length=1.0, radius=0.1, mass=1.0)),
+    "ring": lambda w: (("new",), dict(at=[0.0, 0, 0], axis=[0, 0, 1], radius=1.0, mass=1.0, tube=0.1)),
+    "sphere": lambda w: (("new",), dict(at=[0.0, 0, 0], radius=0.1, mass=1.0)),
+    "particle": lambda w: (("new",), dict(at=[0.0, 0, 0], mass=1.0)),
+}
+#: Numbers that may be below zero, or not be there at all.
+SIGNED = {"ratio", "lead", "rest", "angle", "rate", "feedforward", "lower", "upper", "torque", "force", "at", "to"}
+SIGNED |= {"position", "centre", "a", "b", "axis", "other_axis", "normal", "across", "origin", "state"}
+#: Directions, which must not be zero, and numbers that must not.
+NOT_ZERO = {"axis", "other_axis", "normal", "across", "ratio", "mass", "size", "every", "frequency", "radii"}
+NOT_ZERO |= {"stribeck", "smooth"}
+
+
+def numeric(value):
+    return not isinstance(value, (bool, str)) and not callable(value) and np.asarray(value).dtype.kind in "fi"
+
+
+def spoilt(method, good):
+    """Calls with one argument spoilt: ``(words for it, args, options)``."""
+    here, there = World(), World()
+    args, options = good(here)
+    foreign, other = good(there)
+    mechanical = (Part, Joint, Marker)
+    for i, value in enumerate(args):
+        if isinstance(value, mechanical) and value is not here.ground:
+            of_another = foreign[i]
+            yield f"argument {i} of another mechanism", here, (*args[:i], of_another, *args[i + 1 :]), options
+            yield f"argument {i} a number", here, (*args[:i], 3.0, *args[i + 1 :]), options
+            yield f"argument {i} missing", here, (*args[:i], None, *args[i + 1 :]), options
+    for word, value in options.items():
+        if isinstance(value, mechanical):
+            yield f"{word} of another mechanism", here, args, options | {word: other[word]}
+        if not numeric(value):
+            continue
+        bad = [("no number", "far"), ("not finite", np.full(np.shape(value), np.nan)), ("infinite", np.inf)]
+        if np.ndim(value):
+            bad.append(("too long", [*value, 1.0]))
+        if word not in SIGNED and (method, word) != ("rack", "radius"):
+            bad.append(("negative", -np.asarray(value)))
+        if word in NOT_ZERO:
+            bad.append(("zero", 0 * np.asarray(value)))
+        for words, one in bad:
+            if not (words == "too long" and word == "state"):
+                yield f"{word} {words}", here, args, options | {word: one}
+    parts = [i for i, value in enumerate(args) if isinstance(value, Part) and value is not here.ground]
+    if len(parts) == 2:
+        i, j = parts
+        yield "with itself", here, (*args[:j], args[i], *args[j + 1 :]), options
+    if "name" not in options:
+        at = 1 if method == "joint" else 0
+        for name in ("a", "", "with.dot", 3, "ground"):
+            yield f"the name {name!r}", here, (*args[:at], name, *args[at + 1 :]), options
+    else:
+        yield "the name of a body", here, args, options | dict(name="a")
+
+
+def test_every_method_is_here():
+    classes, mine = (DrawnBodies, DrawnForces, DrawnControl, DrawnJoints), {"sensor"}
+    public = {name for one in classes for name, value in vars(one).items() if inspect.isfunction(value)}
+    assert {name for name in public if name[0] != "_"} | mine == set(GOOD)
+    assert set(SPACE) | set(PLANE) <= set(GOOD)
+
+
+@pytest.mark.parametrize("method", GOOD)
+def test_wrong_use_gets_its_sentence(method):
+    """Nothing but an InputError in one line; and the mechanism is as it was: the good call is taken afterwards."""
+    good, count = GOOD[method], 0
+    for words, world, args, options in spoilt(method, good):
+        with pytest.raises(lv.InputError) as told:
+            getattr(world.mb, method)(*args, **options)
+        said = str(told.value)
+        assert said and "\n" not in said and len(said) < 240, (words, said)
+        count += 1
+    assert count > 3
+    args, options = good(world)
+    getattr(world.mb, method)(*args, **options)
+    world.mb.check()
+
+
+def test_over_constrained_mechanisms_say_so():
+    """A bar that is held at both ends by fixed joints to two places: nothing moves, and what is too much is named."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    bar = mb.rod("bar", a=[0, 0, 0], b=[1, 0, 0], mass=1)
+    mb.fixed("left", mb.ground, bar, at=bar.a)
+    mb.fixed("right", mb.ground, bar, at=bar.b)
+    report = mb.check()
+    assert (report.mobility, report.redundant, report.undetermined) == (0, 6, ("left", "right"))
+    run = mb.simulate(t_end=0.1, h=0.01)
+    assert np.ptp(run["bar.position"], axis=0).max() < 1e-15
+    assert run["left.force"][5, 2] + run["right.force"][5, 2] == pytest.approx(9.81)
+    # two pins that are farther apart than the bar is long
+    torn = lv.Multibody(planar=True)
+    bar = torn.rod("bar", a=[0, 0], b=[1, 0], mass=1)
+    torn.revolute("left", torn.ground, bar, at=[0, 0])
+    torn.revolute("right", torn.ground, bar, at=[1.2, 0], to=bar.b)
+    with pytest.raises(lv.InputError, match=r"cannot be assembled: '(left|right): along 1' stays open by 0\.1"):
+        torn.check()
+
+
+def test_targets_and_units():
+    world = World()
+    mb, axle = world.mb, world.axles[0]
+    for targets, words in (
+        (dict(angle=90), r"In degrees it is written 90\*lv\.deg"),
+        (dict(position=1.0), "does not slide"),
+        (dict(angle=[1.0, 2.0]), "angle"),
+        (dict(angle=np.nan), "angle"),
+        (dict(angle="half a turn"), "angle"),
+    ):
+        with pytest.raises(lv.InputError, match=words):
+            mb.start(axle, **targets)
+    with pytest.raises(lv.InputError, match="velocity must be 3 numbers"):
+        mb.start(world.a, velocity=[1.0, 2.0])
+    for foreign in (World().a, World().axles[0], 3):
+        with pytest.raises(lv.InputError, match="of this mechanism"):
+            mb.start(foreign, velocity=[1.0, 0, 0])
