@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import pty
 import subprocess
 import sys
 import traceback
@@ -52,3 +53,21 @@ def process(*arguments, cwd, env=None):
     """The same as a process; how long it may take on a busy machine is no claim."""
     environment = {**os.environ, "PYTHONPATH": str(Path(sys.modules["livens"].__file__).parents[1]), **(env or {})}
     return subprocess.run([*PROGRAM, *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+def on_a_terminal(*arguments, cwd, patience=2.0, env=None):
+    """The same as a process on a terminal of its own, which shows progress after `patience` seconds; all it wrote."""
+    program = f"import livens.run.progress as p; p._PATIENCE = {patience}; from livens.cli import main; main()"
+    source = str(Path(sys.modules["livens"].__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "TERM": "xterm", "COLUMNS": "160", **(env or {})}
+    ours, its = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], cwd=cwd, env=environment, stdin=its, stdout=its, stderr=its
+    ) as child:
+        os.close(its)
+        written = b""
+        with contextlib.suppress(OSError):  # how the end of a terminal is told
+            while part := os.read(ours, 65536):
+                written += part
+    os.close(ours)
+    return child.returncode, written.decode(errors="replace")

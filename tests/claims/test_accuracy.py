@@ -46,7 +46,8 @@ def test_estimates_hold_for_many_problems_and_schemes():
         chosen = truth.fitting(name)
         chosen = chosen[:: max(1, len(chosen) // 5)]
         values += truth.table((name, scheme, steps) for scheme in chosen for steps in (*STEPS, 4000))
-    hold(values, 500)
+    assert {value[0] for value in values} == set(truth.SPANS)
+    hold(values, 900)
 
 
 @pytest.mark.slow

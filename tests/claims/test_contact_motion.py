@@ -2,6 +2,7 @@
 
 import functools
 
+import casadi as ca
 import numpy as np
 import pytest
 from conftest import measured_order
@@ -11,6 +12,7 @@ from scipy.optimize import brentq
 
 import livens as lv
 from livens import contacts
+from livens.models.summed import dynamics
 
 few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -178,6 +180,9 @@ def test_a_rolling_ball_is_slowed_by_rolling_resistance():
     run = mb.simulate(t_end=0.5, h=1e-3)
     slowing = 5 / 7 * 9.81 * 1e-3 / 0.1
     assert run["ball.velocity"][-1, 0] == pytest.approx(1.0 - slowing * 0.5, rel=1e-3)
+    mb, ball = table(friction=contacts.Friction(0.5, rolling=1e-3))
+    mb.start(ball, velocity=[0.08, 0, 0], omega=[0, 0.8, 0])  # and where it hardly turns
+    assert mb.simulate(t_end=0.5, h=1e-3)["ball.velocity"][-1, 0] == pytest.approx(0.08 - slowing * 0.5, rel=2e-3)
 
 
 # -- blows ------------------------------------------------------------------------------------------------------------
@@ -193,6 +198,37 @@ def test_restitution_of_hunt_and_crossley(law):
     expected = brentq(lambda v: c * (speed + v) - np.log((1 + c * speed) / (1 - c * v)), 0.1, 1.2)
     assert after[1] == pytest.approx(expected, rel=1e-3)
     assert abs(after[1] - expected) < 0.5 * abs(after[0] - expected) + 1e-6
+
+
+def test_bodies_part_freely_if_they_part_fast():
+    """The damping of Hunt and Crossley never pulls: it ends where it is as large as the push, and is continuous."""
+    c, depth, stiffness = 0.4, 1e-3, 1e5
+    mb = lv.Multibody()
+    ball = mb.sphere("ball", at=[0, 0, 0.1 - depth], radius=0.1, mass=1.0)
+    mb.contact(ball, mb.ground, stiffness=stiffness, damping=c)
+    d, q, k = dynamics(mb.system), mb.assembled.state[0], mb.system.parameter_vector()
+    loss = d.function(ca.vertcat(d.R, ca.gradient(d.R, d.v)))
+    up = np.eye(mb.system.n)[2]
+    for speed in (-3.0, -0.5, 0.0, 1.0, 2.4999, 2.5001, 4.0):  # of the ball, upwards; 1/c = 2.5
+        R, *slope = np.array(loss(q, speed * up, 0 * up, 0, k)).ravel()
+        assert slope[2] == pytest.approx(stiffness * depth * min(c * speed, 1.0), rel=1e-9, abs=1e-12)
+        expected = c * speed**2 / 2 if c * speed < 1 else speed - 0.5 / c
+        assert pytest.approx(stiffness * depth * expected, rel=1e-9, abs=1e-12) == R
+
+
+def test_it_does_not_matter_which_body_comes_first():
+    """A ball on one that is fixed, with friction: the same motion, to round-off."""
+    runs = []
+    for ground_first in (False, True):
+        mb = lv.Multibody(gravity=[0, 0, -9.81])
+        ball = mb.sphere("ball", at=[0, 0, 0.1], radius=0.1, mass=1.0)
+        fixed = contacts.Sphere(mb.ground, 5.0, at=[0, 0, -5.0])
+        pair = (fixed, ball) if ground_first else (ball, fixed)
+        mb.contact(*pair, stiffness=1e5, damping=0.1, friction=contacts.Friction(0.3, rolling=1e-3))
+        mb.start(ball, velocity=[1.0, 0.3, 0.0])
+        runs.append(mb.simulate(t_end=0.1, h=1e-3))
+    assert abs(runs[0]["ball.velocity"][-1, 0] - 1.0) > 0.1
+    assert runs[1]["ball.velocity"] == pytest.approx(runs[0]["ball.velocity"], abs=1e-8)
 
 
 def test_a_spinning_ball_bounces_off_by_coulomb():

@@ -12,9 +12,12 @@ from conftest import measured_order
 import livens as lv
 from livens import contacts
 from livens.engine import found_contacts as engine
+from livens.engine import native
 from livens.engine.found_contacts import COUNT, LOOKED, MADE, MET, ContactTables
 from livens.errors import InputError
 from livens.models.found_contacts import FoundContacts
+from livens.schemes.recipes import loose_parts as recipes
+from livens.schemes.recipes.loose_parts import LooseParts
 
 LOSSY = contacts.Friction(0.3, smooth=0.1, pivoting=0.01, rolling=1e-3, smooth_rate=1.0)
 SCHEME = "semi-explicit-2:0.5"
@@ -44,7 +47,7 @@ def laws(losses=True):
 
 
 # -- the same motion --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", ["spheres", "capsules", "boxes"])
+@pytest.mark.parametrize("kind", ["spheres", "capsules", pytest.param("boxes", marks=pytest.mark.slow)])
 def test_the_same_as_contacts_of_all_pairs(kind):
     """All coordinates, energy lost and supplied, and sensors, against elements of all pairs and the ground."""
     mb, bodies = drawing(kind)
@@ -274,6 +277,62 @@ def test_several_crowds_and_shapes_of_many_sizes():
     found = {name for row in range(len(run.t)) for name in one.forces(run, row)}
     assert found and not any("g" in name.replace("ground", "") for name in found)
     assert len(mb.system.box.wide) == 2
+
+
+# -- bodies one by one ------------------------------------------------------------------------------------------------
+def loose(count=10):
+    """Spheres of two sizes and masses and a few rods, over a floor, in the wind of a moving field."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    random = np.random.default_rng(8)
+    bodies = []
+    for i in range(count):
+        at = [0.24 * (i % 3), 0.24 * (i // 3 % 3), 0.12 + 0.22 * (i // 9)]
+        if i % 4 == 3:
+            bodies.append(
+                mb.rod(f"b{i}", a=np.add(at, [-0.05, 0, 0]), b=np.add(at, [0.05, 0, 0.01]), mass=0.7, radius=0.05)
+            )
+        else:
+            bodies.append(mb.sphere(f"b{i}", at=at, radius=0.1 + 0.01 * (i % 2), mass=1.0 + 0.1 * i))
+        mb.start(bodies[-1], velocity=random.normal(0, 0.5, 3), omega=random.normal(0, 3.0, 3))
+    mb.wrench("wind", bodies[0], force=lambda t: [lv.math.sin(5 * t), 0.2, 0.0])
+    mb.crowd("heap", [*bodies, mb.ground], **laws())
+    return mb
+
+
+@pytest.mark.parametrize("scheme", [SCHEME, "semi-explicit:0.5,0.8"])
+def test_loose_bodies_move_as_they_do_in_one_piece(scheme, monkeypatch, tmp_path):
+    """All that a run records, by functions of three kinds of bodies and by one function of them all."""
+    given = dict(t_end=0.04, h=1e-4, scheme=scheme, every=5)
+    mb = loose()
+    apart = mb.simulate(**given)
+    assert isinstance(lv.schemes.get(scheme).equations(mb.system), LooseParts)
+    assert len({kind.system.n for kind in recipes.loose_parts(mb.system)}) == 1
+    assert len(recipes.loose_parts(mb.system)) == 2  # that with the wind, and all others
+    monkeypatch.setattr(recipes, "FEWEST", 1000)
+    same = loose()
+    whole = same.simulate(**given)
+    assert not recipes.loose_parts(same.system)
+    for name in ("q", "v", "p", "supplied_energy", "dissipated_energy"):
+        one, other = getattr(apart, name), getattr(whole, name)
+        assert np.abs(one - other).max() < 1e-10 * np.abs(other).max(), name
+    assert apart.dissipated_energy[-1] > 1e-3
+    monkeypatch.undo()
+    mb.simulate(**{**given, "t_end": 0.02}, out=tmp_path / "part.h5")
+    more = lv.resume(tmp_path / "part.h5", t_end=0.04, system=loose().system)
+    assert np.array_equal(more.q, apart.q)
+
+
+def test_a_hundred_bodies_are_compiled_once():
+    """No more functions for a hundred spheres than for eight."""
+    runs = {}
+    for count in (8, 100):
+        mb = lv.Multibody(gravity=[0, 0, -9.81])
+        balls = [mb.sphere(f"b{i}", at=[0.21 * i, 0, 0.1], radius=0.1, mass=1.0) for i in range(count)]
+        mb.crowd("row", [*balls, mb.ground], stiffness=1.3e4)
+        before = native.compilations
+        mb.simulate(t_end=1e-3, h=1e-4)
+        runs[count] = native.compilations - before
+    assert runs[100] <= 2  # the observables that a run watches, which have all bodies in them
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import measured_order
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import livens as lv
@@ -86,7 +86,8 @@ def test_energy_momenta_and_both_levels(dimension, seed):
         assert em.summary.max_velocity_constraint > 1e-8
     assert np.abs(em.q - ggl.q).max() < 0.05  # the same motion, to the order of both
     if np.ptp(em["potential_energy"]) > 1e-3:  # a scheme that does not promise the energy does not keep it
-        assert mb.simulate(t_end=1.0, h=0.01, scheme="livens-midpoint").summary.max_energy_drift > 1e-10
+        other = mb.simulate(t_end=1.0, h=0.02, scheme="livens-midpoint", tier="reference")
+        assert other.summary.max_energy_drift > 1e-10
 
 
 @pytest.mark.parametrize("level", [False, True])
@@ -149,6 +150,7 @@ def test_against_mujoco(dimension, seed):
     for h in steps:
         run = mb.simulate(t_end=0.4, h=h)
         gaps.append(max(np.abs(run[f"{name}.position"][-1] - at).max() for name, at in exact.items()))
+        assume(gaps[0] > 1e-9)  # of some nothing moves, or everything as in free fall, which is exact
     assert gaps[-1] < 1e-2 and abs(measured_order(steps, gaps) - 2) < 0.1, gaps
 
 

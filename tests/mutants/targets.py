@@ -82,6 +82,7 @@ TARGETS = (
         ("schemes/semi_explicit.py",),
         3,
         (
+            "claims/test_black_box.py",
             "claims/test_semi_explicit.py",
             "claims/test_traits.py",
         ),
@@ -91,6 +92,7 @@ TARGETS = (
         2,
         (
             "unit/schemes/test_scaling.py",
+            "claims/test_nambu_schemes.py",
             "claims/test_adaptive.py",
             "claims/test_traits.py",
         ),
@@ -170,7 +172,11 @@ TARGETS = (
     Target(("expressions/graph/roundoff.py",), 4, ("unit/expressions/test_roundoff.py",)),
     Target(("expressions/graph/increments.py",), 4, ("unit/expressions/test_increments.py",)),
     # start values
-    Target(("models/start.py",), 7, ("robustness/test_input.py", "unit/models/test_starts.py")),
+    Target(
+        ("models/start.py",),
+        7,
+        ("unit/models/test_starts.py", "unit/models/test_balance.py", "robustness/test_input.py"),
+    ),
     Target(("models/balance.py",), 5, ("unit/models/test_balance.py",)),
     Target(
         ("models/redundancy.py",),
@@ -226,10 +232,18 @@ TARGETS = (
     Target(
         ("multibody/contacts/contact.py", "multibody/contacts/friction.py"),
         3,
-        ("unit/multibody/test_contact.py", "claims/test_contact_motion.py"),
+        (
+            "unit/multibody/test_contact_laws.py",
+            "unit/multibody/test_contact_geometry.py",
+            "claims/test_contact_motion.py",
+        ),
     ),
     Target(("multibody/contacts/laws/own.py",), 2, ("unit/multibody/test_contact_laws.py",)),
-    Target(("multibody/contacts/geometry/base.py",), 2, ("unit/multibody/test_contact_geometry.py",)),
+    Target(
+        ("multibody/contacts/geometry/base.py",),
+        2,
+        ("unit/multibody/test_contact_geometry.py", "claims/test_contact_motion.py"),
+    ),
     Target(("multibody/beam.py", "multibody/sections.py"), 3, ("unit/multibody/test_beams.py",)),
     # verdicts
     Target(

@@ -232,6 +232,46 @@ def test_contact_with_a_law_of_ones_own():
         assert np.isfinite(run.q).all() and np.isfinite(run.observe("generalized_energy")).all()
 
 
+OSCILLATOR = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2)
+#: x is cos t: below zero the first is no number; nor is the second, but only within two short times.
+HALF = lv.Event(lambda q: m.sqrt(q[0]) - 0.5, name="half")
+GAP = lv.Event(lambda q: m.sqrt((q[0] - 0.5) ** 2 - 1e-4), name="gap")
+
+
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize(
+    ("scheme", "control"), [("livens-em", None), ("gauss-2", lv.StepControl(tolerance=1e-8)), ("taylor", None)]
+)
+def test_events_that_are_no_numbers(scheme, control, every, tmp_path):
+    """Whether they cross zero nobody can tell. The run ends there, with the events before, and goes on without them."""
+    start = dict(q0=[1.0], v0=[0.0], scheme=scheme, h=0.01, control=control, every=every)
+    words = r"the event 'half' is not a number between t = 1\.5\d* and 1\."
+    with pytest.raises(lv.IntegrationError, match=words) as caught:
+        lv.simulate(OSCILLATOR, t_end=3.0, events=[HALF], out=tmp_path / "run.h5", **start)
+    run = lv.load(tmp_path / "run.h5", system=OSCILLATOR)
+    assert run.status == caught.value.result.status == "failed" and np.isfinite(run.q).all()
+    assert 0 <= run.last("q")[0] < 0.15 and [round(event.t, 4) for event in run.events] == [1.3181]
+    on = lv.resume(tmp_path / "run.h5", system=OSCILLATOR, events=())
+    whole = lv.simulate(OSCILLATOR, t_end=3.0, **start)
+    assert on.status == "complete" and on.last("q") == pytest.approx(whole.last("q"), abs=1e-6 if control else 0.0)
+    assert control or np.array_equal(on.q, whole.q)
+
+
+def test_an_event_that_is_no_number_within_a_step():
+    with pytest.raises(lv.IntegrationError, match=r"the event 'gap' is not a number between t = 1 and 1\.1"):
+        lv.simulate(OSCILLATOR, [1.0], [0.0], scheme="livens-em", h=0.1, t_end=3.0, events=[GAP])
+    with pytest.raises(lv.IntegrationError, match="the event 'half' is not a number between t = 0 and"):
+        lv.simulate(OSCILLATOR, [-1.0], [0.0], scheme="livens-em", h=0.1, t_end=3.0, events=[HALF])
+
+
+def test_events_in_fictive_time_that_are_no_numbers():
+    kepler = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / m.sqrt(q @ q))
+    start = dict(q0=[1.0, 0.0], p0=[0.0, 1.0], scheme="sundman", h=0.01, scaling=lv.scaling.potential(1.5))
+    with pytest.raises(lv.IntegrationError, match="the event 'half' is not a number") as caught:
+        lv.simulate(kepler, t_end=3.0, events=[HALF], **start)
+    assert caught.value.result.t[-1] == pytest.approx(np.pi / 2, abs=0.02)
+
+
 # -- the parts --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_the_largest_residual_is_none_if_one_is_none(size):

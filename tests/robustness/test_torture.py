@@ -111,3 +111,21 @@ def test_a_jump_to_the_other_branch_is_seen():
     mirrored = [q0[0], q0[1], 2 * q0[0] - q0[2]]
     rows = dead_centres.side("slider-crank", np.array([q0, mirrored]), k)
     assert rows[0] * rows[1] < 0
+
+
+def test_a_trend_of_the_energy_is_seen():
+    """Random walks of round-off have none; a bias of a two-thousandth of the last digit in each of 1e9 steps is one."""
+    chance = np.random.default_rng(7)
+    rows, steps = long_run.ROWS, 1_000_000_000 // long_run.ROWS
+    walks = np.cumsum(chance.normal(0.0, 1.5e-16 * np.sqrt(steps), (200, rows)), axis=1)
+    found = np.array([long_run.trend(walk) for walk in walks])
+    assert np.abs(found).max() < 4.0 and 0.8 < found.std() < 1.2
+    assert min(long_run.trend(walk + 1.1e-19 * steps * np.arange(rows)) for walk in walks) > 15.0
+
+
+def test_a_pendulum_needs_one_correction_in_every_step():
+    """Where its unknowns turn around as well: further corrections are rounding with a bias, which energy shows."""
+    run = lv.simulate(lv.problems.load("simple-pendulum"), t_end=100.0, every=100)
+    assert run.statistics.newton_iterations <= 1.001 * run.statistics.steps
+    energy = run.observe("generalized_energy") / np.abs(run.observe("kinetic_energy")).max()
+    assert abs(long_run.trend(energy)) < 4.0

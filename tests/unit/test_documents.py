@@ -22,6 +22,15 @@ def test_the_readme_runs(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("[-0.27513391 -0.96140591]")
 
 
+def test_the_first_screen_of_the_readme_moves():
+    from PIL import Image
+
+    first = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:20])
+    (film,) = re.findall(r"!\[[^\]]+\]\((\S+\.gif)\)", first)
+    with Image.open(ROOT / film) as opened:
+        assert opened.n_frames > 20
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_what_documents_name_is_there(document):
     text = document.read_text(encoding="utf-8")

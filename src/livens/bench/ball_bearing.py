@@ -22,7 +22,7 @@ from livens.schemes.recipes.twists import twists
 
 _STEPS, _T_END = 5000, 6e-4
 #: Errors of the force between a ball and the outer race over its maximum, after a step of the load; what gives them.
-_ALLOWED, _H, _LSODA, _CVODES = 1.2e-2, 3e-6, 1e-5, 1e-4
+_ALLOWED, _H, _LSODA, _CVODES = 1.2e-2, 3e-6, 1e-5, 3e-4
 
 
 class BallBearing:

@@ -1,15 +1,18 @@
-"""Balls in a box: what a ball costs in a step, among a hundred and among a thousand."""
+"""Balls in a box, and spheres that are drawn: what each costs in a step, among a hundred and among a thousand."""
 
 from __future__ import annotations
 
 from livens.bench.case import Say
 from livens.bench.ours import Best
 from livens.bench.report import Goal, Line, Report
+from livens.multibody.builder import Multibody
 from livens.problems import load
 from livens.run.prepare import prepare
 
 #: Balls -> steps that are timed, of heaps that have fallen for so long.
 _STEPS, _FALLEN = {100: 10_000, 1000: 1000}, 0.3
+#: The same of drawn spheres that lie close together on a floor.
+_DRAWN, _H = {100: 2000, 1000: 200}, 5e-5
 
 
 class Balls:
@@ -17,6 +20,7 @@ class Balls:
 
     def __init__(self) -> None:
         self._per_ball = {N: Best() for N in _STEPS}
+        self._per_sphere = {N: Best() for N in _DRAWN}
 
     def play(self, first: bool, say: Say) -> None:
         runs = {}
@@ -31,9 +35,37 @@ class Balls:
                 found = step.run(q, v, h=h, t_end=_STEPS[N] * h, every=_STEPS[N]).statistics
                 self._per_ball[N].add(found.wall_s / found.steps / N * 1e9)
 
+        self._play_drawn(say)
+
+    def _play_drawn(self, say: Say) -> None:
+        problems = {N: _spheres(N).problem(h=_H) for N in _DRAWN}
+        prepared = {N: prepare(problem) for N, problem in problems.items()}
+        for _ in range(3):
+            for N, step in prepared.items():
+                say(f"{N} drawn spheres")
+                start = problems[N].q0, problems[N].v0
+                found = step.run(*start, h=_H, t_end=_DRAWN[N] * _H, every=_DRAWN[N]).statistics
+                self._per_sphere[N].add(found.wall_s / found.steps / N * 1e9)
+
     def tell(self, report: Report) -> None:
         few, many = (best.value for best in self._per_ball.values())
         for N, best in self._per_ball.items():
             report.lines.append(Line(f"{N} balls in a box: a step, for each ball", best.value / 1e3))
         case = "balls in a box: cost per ball, a thousand over a hundred"
         report.lines.append(Line(case, many / few, "", Goal("<=", 1.3)))
+        few, many = (best.value for best in self._per_sphere.values())
+        for N, best in self._per_sphere.items():
+            report.lines.append(Line(f"{N} drawn spheres: a step, for each", best.value / 1e3))
+        case = "drawn spheres: cost of each, a thousand over a hundred"
+        report.lines.append(Line(case, many / few, ""))
+
+
+def _spheres(count: int) -> Multibody:
+    """In layers of five, a little pressed together."""
+    mb, side = Multibody(gravity=[0, 0, -9.81]), max(1, round((count / 5) ** 0.5))
+    places = [
+        (0.0199 * (i % side), 0.0199 * (i // side % side), 0.00999 + 0.0199 * (i // side**2)) for i in range(count)
+    ]
+    spheres = [mb.sphere(f"s{i}", at=at, radius=0.01, mass=0.01) for i, at in enumerate(places)]
+    mb.crowd("heap", [*spheres, mb.ground], stiffness=2e4, damping=0.5, friction=0.3)
+    return mb

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +33,8 @@ from livens.errors import InputError
 _CHUNK_BYTES = 400_000
 #: Steps of up to this many instructions go in sixteen lanes, which hide latencies; longer ones would spill registers.
 _SHORT = 1000
-#: Members are sorted by at most so many of their numbers; those whose correlation is larger than this say the same.
-_AXES, _ALIKE = 3, 0.95
+#: So many members are put into their order by several threads: most of that is to fetch memory.
+_MANY = 10_000
 #: A call of the compiled loop takes groups of about this many steps: a tenth of a second, or a few.
 _GROUP_STEPS = 200_000
 
@@ -159,7 +160,7 @@ class Batch:
             column_count=len(schedule.columns),
             columns=np.ascontiguousarray(schedule.columns, dtype=np.int64),
             rows=schedule.rows,
-            states=np.full((members, schedule.rows, len(schedule.columns)), np.nan),
+            states=np.empty((members, schedule.rows, len(schedule.columns))),
             corrections=np.zeros(members, dtype=np.int64),
             steps=np.zeros(members, dtype=np.int64),
             seen=np.zeros((members, at.rows)),
@@ -177,8 +178,9 @@ class Batch:
         z, k = np.ascontiguousarray(z, dtype=float), np.ascontiguousarray(k, dtype=float)
         job = _Job(Members(members, z, k.shape[1], k), schedule, kept)
         groups = -(-members // self.width)
-        # few calls, and none so long that nobody hears of it
+        # few calls, none so long that nobody hears of it, and as many for every thread
         size = max(1, min(-(-groups // threads), _GROUP_STEPS // max(1, schedule.steps)))
+        size = -(-groups // (-(-groups // (size * threads)) * threads))
         spans = [(first, min(first + size, groups)) for first in range(0, groups, size)]
         workers = threading.local()
         done = 0
@@ -187,6 +189,8 @@ class Batch:
             worker = getattr(workers, "worker", None)
             if worker is None:
                 worker = workers.worker = _Worker(self, job)
+            # the rows of a member that fails stay like that; memory is first written to by all threads at once
+            kept.states[span[0] * self.width : span[1] * self.width] = np.nan
             worker.run(*span)
             return span[1] - span[0]
 
@@ -358,56 +362,24 @@ class _Worker:
                 w.c[:, lane], w.work[:, lane] = w.c[:, good[0]], w.work[:, good[0]]
 
 
-def ordered_members(z: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Members with like numbers side by side: they need as many corrections, and none waits for another.
-
-    They are taken along a curve that stays in one part of the space of their numbers before it goes to the next
-    (Morton's): neighbours are alike in all numbers, not only in the first. The order follows from the numbers alone.
-    """
-    numbers = np.hstack([k, z])
-    varying = np.flatnonzero((numbers != numbers[:1]).any(axis=0))
-    if not varying.size:
-        return np.arange(len(z))
-    numbers = numbers[:, varying]
-    along = _along_the_curve(numbers)
-    order = np.argsort(along, kind="stable")
-    if np.all(np.diff(along[order]) > 0):
-        return order
-    return np.lexsort((*numbers[:, ::-1].T, along))
-
-
-def _along_the_curve(numbers: np.ndarray) -> np.ndarray:
-    """Where members are along the curve: bits of their numbers in turn, of a few that do not say the same."""
-    chosen: list[np.ndarray] = []
-    for column in numbers.T:
-        low, high = column.min(), column.max()
-        if not np.isfinite(high - low):
-            continue
-        place = (column - low) / (high - low)
-        if all(abs(_correlation(place, other)) < _ALIKE for other in chosen):
-            chosen.append(place)
-        if len(chosen) == _AXES:
-            break
-    bits = 62 // max(1, len(chosen))
-    along = np.zeros(len(numbers), dtype=np.int64)
-    wholes = [np.minimum((place * 2.0**bits).astype(np.int64), 2**bits - 1) for place in chosen]
-    for bit in reversed(range(bits)):
-        for whole in wholes:
-            along = (along << 1) | ((whole >> bit) & 1)
-    return along
-
-
-def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Of numbers between 0 and 1, as whole ones: their sums are exact, whatever the order they are taken in."""
-    a, b = (np.round(place * 2.0**15).astype(np.int64) for place in (a, b))
-    n, x, y = len(a), int(a.sum()), int(b.sum())
-    moments = [n * int((c * d).sum()) - e * f for c, d, e, f in ((a, b, x, y), (a, a, x, x), (b, b, y, y))]
-    return moments[0] / max(float(moments[1]) * float(moments[2]), 1.0) ** 0.5
-
-
-def in_order(outcome: Outcome, order: Sequence[int] | np.ndarray) -> Outcome:
+def in_order(outcome: Outcome, order: Sequence[int] | np.ndarray, threads: int = 1) -> Outcome:
     """The outcome of members that were run in another order, in their own."""
-    back = np.argsort(order)
-    arrays = {name: getattr(outcome, name)[back] for name in ARRAYS}
+    back = np.empty(len(order), dtype=np.intp)
+    back[order] = np.arange(len(order))
+    given = {name: getattr(outcome, name) for name in ARRAYS}
+    arrays: dict[str, Any] = {name: np.empty(array.shape, array.dtype) for name, array in given.items()}
+    size = -(-len(back) // threads)
+
+    def some(first: int) -> None:
+        here = slice(first, first + size)
+        for name, array in given.items():
+            np.take(array, back[here], axis=0, out=arrays[name][here], mode="clip")
+
+    if threads > 1 and len(back) >= _MANY:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(some, range(0, len(back), size)))
+    else:
+        for first in range(0, len(back), size):
+            some(first)
     reasons = {int(order[member]): reason for member, reason in outcome.reasons.items()}
     return dataclasses.replace(outcome, reasons=reasons, **arrays)

@@ -25,6 +25,7 @@ from livens.engine.kernels import (
     newton_kernel,
     residual_kernel,
 )
+from livens.engine.loose_parts import PartsStepper
 from livens.engine.native import Code
 from livens.engine.newton import Kernels, Workspace, kernel_names
 from livens.engine.pivots import SingularMatrixError, pivot_order
@@ -43,6 +44,7 @@ from livens.models.found_contacts import FoundContacts
 from livens.models.model import Model
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.crowds import CrowdEquations
+from livens.schemes.recipes.loose_parts import LooseParts
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.recipes.swept_stages import SweptStages
 from livens.schemes.series import SeriesEquations
@@ -105,7 +107,7 @@ class CompiledStep:
     @property
     def own_code(self) -> bool:
         """Steps are taken by code of their own, without unknowns: their equations as one graph are seldom needed."""
-        return isinstance(self.equations, SeriesEquations | PlanetEquations | CrowdEquations)
+        return isinstance(self.equations, SeriesEquations | PlanetEquations | CrowdEquations | LooseParts)
 
     @property
     def swept(self) -> bool:
@@ -121,8 +123,8 @@ class CompiledStep:
 
     @property
     def crowded(self) -> bool:
-        """Steps are taken by loops over cells, and there is no graph of their equations."""
-        return isinstance(self.equations, CrowdEquations)
+        """Steps are taken by loops over bodies and cells, without a graph of all their equations."""
+        return isinstance(self.equations, CrowdEquations | LooseParts)
 
     @property
     def says_inside(self) -> bool:
@@ -253,6 +255,12 @@ class CompiledStep:
             return np.zeros(self.size)
         return self._guess(z, c)[0].ravel() if self.size else np.zeros(0)
 
+    def first_memory(self, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """What the assembled tier carries on, before the first step."""
+        from livens.engine.assembled.loop import first_memory
+
+        return first_memory(self.assembly.pieces, z, c)
+
     @functools.cached_property
     def _guess(self) -> Evaluator:
         return Evaluator([self.flat.z, self.flat.c], [self.flat.guess])
@@ -304,6 +312,8 @@ class CompiledStep:
             from livens.engine.assembled.stepper import AssembledStepper
 
             return AssembledStepper(self, k, control, threads)
+        if isinstance(self.equations, LooseParts) and tier == "fused":
+            return PartsStepper(self, k)
         if self.crowded and tier == "fused":
             return CrowdStepper(self, k)
         if tier == "reference":

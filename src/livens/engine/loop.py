@@ -122,6 +122,14 @@ def advance_equally(
                 if ended:
                     call(kernels.end, x, z, c, r, new)
             w.iterations[s] = 1
+            if smooth and not ended:
+                # perhaps by bounds of another time. A correction for nothing has a bias: constraints are rounded where
+                # numbers may be denser on one side, and then positions are more often too far out than too far in
+                call(kernels.floor, x, z, c, dx, scale)
+                call(kernels.residual, x, z, c, r, dx)
+                if scaled(r, scale, n) <= 1.0:
+                    ended = True
+                    call(kernels.end, x, z, c, r, new)
             if not ended:
                 status = solve_step(kernels, w, x, z, slow, True)
                 count = w.told[CORRECTIONS]

@@ -26,8 +26,9 @@ GROWTH_LIMIT, SLOW_ITERATIONS, SUSPICIOUS = 1e8, 5, 1e3
 CURVATURE_LIMIT = 1e6
 #: How many past steps the predictor of the unknowns is made of.
 PAST = 5
-#: How much of the last change the extrapolation of the unknowns may be bent.
-BENT = 0.7
+#: How much of the last change the extrapolation of the unknowns may be bent; more, as where they turn around, if the
+#: bend itself hardly changes: by this part of it from step to step.
+BENT, STEADY = 0.7, 0.1
 #: What a call tells beside how it ended, and where: corrections of a step, whether it is the last one, and how many
 #: steps of a chunk are done.
 CORRECTIONS, LAST, TAKEN = 0, 1, 2
@@ -101,18 +102,20 @@ def extrapolate(X: Doubles, x: Doubles, n: int, kinds: Integers, count: int) -> 
 
     Multipliers of energy-momentum schemes carry round-off that changes its sign in every step; the root -1 in
     ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Returns whether it can be trusted: where steps are
-    long, it differs from the linear one, ``x4 + x3 - x2``, by as much as the unknowns changed. That is asked of each
-    kind of unknowns by itself (`kinds` says how many there are of each): multipliers may be larger by far.
+    long, it differs from the linear one, ``x4 + x3 - x2``, by as much as the unknowns changed, and by as much from the
+    parabola, ``2 (x4 - x2) + x1``. That is asked of each kind of unknowns by itself (`kinds` says how many there are of
+    each): multipliers may be larger by far.
     """
     smooth, start = True, 0
     for j in range(count):
-        bend, change = 0.0, 0.0
+        bend, change, twist = 0.0, 0.0, 0.0
         for i in range(start, start + kinds[j]):
             x0, x1, x2, x3, x4 = X[i], X[n + i], X[2 * n + i], X[3 * n + i], X[4 * n + i]
             x[i] = 3.0 * (x4 + x1) - 2.0 * (x3 + x2) - x0
             bend = max(bend, abs(x[i] - (x4 + x3 - x2)))
             change = max(change, abs(x4 - x3))
-        smooth, start = smooth and bend <= BENT * change, start + kinds[j]
+            twist = max(twist, abs(x[i] - (2.0 * (x4 - x2) + x1)))
+        smooth, start = smooth and (bend <= BENT * change or twist <= STEADY * bend), start + kinds[j]
     return smooth
 
 

@@ -8,7 +8,7 @@ from livens.engine.correction import eights
 from livens.engine.emit import ONE, ZERO, Emitter, literal
 from livens.engine.kernels import writer
 from livens.engine.native import Code, find_or_compile
-from livens.engine.newton import BENT, PAST
+from livens.engine.newton import BENT, PAST, STEADY
 from livens.schemes.step import FlatEquations
 
 _X, _Z, _C, _, _OUT = range(5)
@@ -37,18 +37,26 @@ def _text(equations: FlatEquations, width: int) -> str:
     new = _extrapolated(emitter, X) if e.onward is None else _carried_on(emitter, e, X)
     smooth, start = "", 0
     for kind in e.kinds if e.onward is None else (n,):
-        bend, change = [ZERO] * 2, [ZERO] * 2
+        bend, change, twist = [ZERO] * 2, [ZERO] * 2, [ZERO] * 2
         for i in range(start, start + kind):
             emitter.store(new[i], _X, PAST * n + i)
             linear = emitter.sub(emitter.add(X[4][i], X[3][i]), X[2][i])
             bend[i % 2] = emitter.larger(bend[i % 2], emitter.fabs(emitter.sub(new[i], linear)))
             change[i % 2] = emitter.larger(change[i % 2], emitter.fabs(emitter.sub(X[4][i], X[3][i])))
-            emitter.anchor(bend[i % 2], change[i % 2])
+            parabola = emitter.add(emitter.mul(literal(2.0), emitter.sub(X[4][i], X[2][i])), X[1][i])
+            twist[i % 2] = emitter.larger(twist[i % 2], emitter.fabs(emitter.sub(new[i], parabola)))
+            emitter.anchor(bend[i % 2], change[i % 2], twist[i % 2])
         start += kind
-        allowed = emitter.mul(literal(BENT), emitter.larger(*change))
-        smooth = emitter.both(smooth, emitter.compare("ole", emitter.larger(*bend), allowed))
+        smooth = emitter.both(smooth, _straight(emitter, *(emitter.larger(*part) for part in (bend, change, twist))))
     emitter.store(emitter.number(smooth) if smooth else ONE, _OUT, 0)
     return emitter.text()
+
+
+def _straight(emitter: Emitter, bend: str, change: str, twist: str) -> str:
+    """Whether the extrapolation can be trusted: it is bent by part of the last change, or just as it was before."""
+    steady = emitter.compare("ole", twist, emitter.mul(literal(STEADY), bend))
+    allowed = emitter.larger(emitter.mul(literal(BENT), change), emitter.select(steady, bend, ZERO))
+    return emitter.compare("ole", bend, allowed)
 
 
 def _extrapolated(emitter: Emitter, X: list[list[str]]) -> list[str]:
@@ -93,7 +101,7 @@ def _text_in_eights(equations: FlatEquations) -> str:
         return emitter.value(f"select <8 x i1> {above}, {reals} {a}, {reals} {size}")
 
     for kind in equations.kinds:
-        bend = change = ""
+        bend = change = twist = ""
         for block in eights(kind):
             first = start + block
             X = [emitter.value(f"load {reals}, ptr {emitter.slot(_X, s * n + first)}, align 8") for s in range(PAST)]
@@ -104,8 +112,11 @@ def _text_in_eights(equations: FlatEquations) -> str:
             linear = operation("fsub", operation("fadd", X[4], X[3]), X[2])
             bend = larger(bend, operation("fsub", new, linear))
             change = larger(change, operation("fsub", X[4], X[3]))
+            parabola = operation("fadd", times(2.0, operation("fsub", X[4], X[2])), X[1])
+            twist = larger(twist, operation("fsub", new, parabola))
         start += kind
-        bent, changed = (emitter.reduced("llvm.vector.reduce.fmax.v8f64", "double", reals, a) for a in (bend, change))
-        smooth = emitter.both(smooth, emitter.compare("ole", bent, emitter.mul(literal(BENT), changed)))
+        measures = (bend, change, twist)
+        reduced = (emitter.reduced("llvm.vector.reduce.fmax.v8f64", "double", reals, a) for a in measures)
+        smooth = emitter.both(smooth, _straight(emitter, *reduced))
     emitter.store(emitter.number(smooth), _OUT, 0)
     return emitter.text()

@@ -236,23 +236,13 @@ def steps_of(
     return Steps(times, w.Z[: taken + 1], sizes, X, w.iterations[:taken], before, carry, trouble, reached)
 
 
-#: Rows of more numbers than this are looked at one by one: what that takes stays in the cache.
-_LONG_ROW = 20_000
-
-
-def _all_finite(Z: np.ndarray) -> bool:
-    if Z.shape[1] > _LONG_ROW:
-        return all(np.isfinite(row).all() for row in Z)
-    return bool(np.isfinite(Z).all())
-
-
 def finite(steps: Steps, w: Any, names: Any) -> Steps:
     """The same steps up to the first state that is not finite, which no run may go on from.
 
     All states are looked at: what follows from a state and leads to no other, such as a multiplier, may be finite
     again in the next one.
     """
-    if _all_finite(steps.Z):
+    if np.isfinite(steps.Z).all():
         return steps
     if not steps.taken:  # the run began so
         entry = int(np.argmin(np.isfinite(steps.carry.z)))

@@ -20,6 +20,7 @@ from livens.viewer.data import scene_or_nothing
 from livens.viewer.frames import chosen_rows, part, where
 
 if TYPE_CHECKING:
+    from livens.models.scene import Drawn, Pose, Scene
     from livens.results.result import Result
 
 FILE = Path(__file__).parent / "assets" / "gallery.json"
@@ -31,8 +32,11 @@ _LONGEST, _STEPS = 12.0, 20_000
 _FEWEST = 400
 #: Lines of more points than this together have fewer: a thumbnail is small.
 _POINTS = 400
+_SIDES = 6
 #: Where the way of everything is this many times as long as everything is large, the picture goes along.
 _FAR = 2.5
+#: A circle of radius 1.
+_ROUND = np.stack([np.cos(np.linspace(0, 2 * np.pi, 25)), np.sin(np.linspace(0, 2 * np.pi, 25))], axis=-1)
 #: From where things in space are looked at.
 _SIDE, _UP = np.array([0.866, 0.5, 0.0]), np.array([-0.2, 0.346, 0.917])
 
@@ -71,19 +75,47 @@ def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
     found = []
     for number, shape in enumerate(scene.shapes):
         colour = -1 if shape.kind in SURROUNDINGS else colours.get(id(shape), -1)
-        for line in range(len(drawn[0][number].lines)):
-            points = np.array([row[number].lines[line] for row in drawn])
-            flat = points[..., :2] if scene.dimension == 2 else np.stack([points @ _SIDE, points @ _UP], axis=-1)
-            if shape.kind == "ground":
-                flat = flat[:, :1]
-            found.append((shape.kind, flat, colour))
+        if shape.kind == "ground" and pose.size(shape, "size", 0.0):
+            found.append(("path", _seen(scene, _floor(scene, shape, pose)), colour))
+            continue
+        radius = pose.size(shape, "radius", 0.0) if shape.kind == "sphere" and scene.dimension == 3 else 0.0
+        if radius:  # round from wherever it is looked at; one that turns has a line around it as well
+            found.append(("sphere", _seen(scene, pose.points(shape)) + radius * _ROUND, colour))
+        if not radius or shape.frame:
+            for line in range(len(drawn[0][number].lines)):
+                flat = _seen(scene, np.array([row[number].lines[line] for row in drawn]))
+                found.append((shape.kind, flat[:, :1] if shape.kind == "ground" else flat, colour))
     return found
+
+
+def _seen(scene: Scene, points: np.ndarray) -> np.ndarray:
+    """Places in the plane of the picture."""
+    return points[..., :2] if scene.dimension == 2 else np.stack([points @ _SIDE, points @ _UP], axis=-1)
+
+
+def _floor(scene: Scene, shape: Drawn, pose: Pose) -> np.ndarray:
+    """The ends of a floor in the plane, where its second axis is upwards; in space its corners."""
+    half, frames = pose.size(shape, "size", 0.0) / 2, pose.frames(shape)
+    ends = (
+        [[-1, 0, 0], [1, 0, 0]]
+        if scene.dimension == 2
+        else [[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0], [-1, -1, 0]]
+    )
+    corners = half * np.array(ends, dtype=float)
+    turned = (
+        np.broadcast_to(corners, (pose.rows, *corners.shape)) if frames is None else corners @ frames.transpose(0, 2, 1)
+    )
+    return pose.points(shape)[:, :1] + turned
 
 
 def _thinned(lines: list[tuple[str, np.ndarray, int]]) -> list[tuple[str, np.ndarray, int]]:
     """The same lines with every so many of their points, and their ends."""
     step = sum(points.shape[1] for _, points, _ in lines) // _POINTS + 1
-    few = [np.unique([*range(0, points.shape[1], step), points.shape[1] - 1]) for _, points, _ in lines]
+    few = []
+    for kind, points, _ in lines:
+        last = points.shape[1] - 1
+        own = min(step, max(1, last // _SIDES)) if kind == "sphere" else step  # which shall stay round
+        few.append(np.unique([*range(0, last + 1, own), last]))
     return [(kind, points[:, some], colour) for (kind, points, colour), some in zip(lines, few, strict=True)]
 
 

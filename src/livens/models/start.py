@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import linalg
 from scipy.linalg import lapack
 
 from livens.errors import InputError
@@ -23,6 +24,8 @@ from livens.models.system import System
 
 #: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
 _REGULAR = 1e-8
+#: A mass that is smaller than this part of the largest may stand for none.
+_HARDLY = 1e-10
 #: Steps onto the constraints that are smaller than this, relative to the position, may be nothing but round-off.
 _ROUNDING = 1e-11
 #: Of many redundant constraints, at most this many are named.
@@ -91,11 +94,34 @@ def _regular_start(
     if system.m:
         factors, _, found, info = lapack.dgesv(A, b)
         if info or not lapack.dgecon(factors, norm)[0] > _REGULAR:
-            return None
+            # masses and moments of inertia may differ by many powers of ten, which says nothing of constraints
+            weights = _weights(A, system.n)
+            if weights is None:
+                return None
+            scaled = weights[:, None] * A * weights
+            factors, _, found, info = lapack.dgesv(scaled, weights[:, None] * b)
+            if info or not lapack.dgecon(factors, float(np.abs(scaled).sum(axis=0).max()))[0] > _REGULAR:
+                return None
+            found = weights[:, None] * found
         multipliers = found.ravel()[system.n :]
     elif not _definite(A):
         return None  # some coordinate may have no mass
     return InitialState(t0, {"q": q, "v": v, "p": p.ravel(), "multipliers": multipliers})
+
+
+def _weights(A: np.ndarray, n: int) -> np.ndarray | None:
+    """What makes all masses one, and the rows of constraints as long as that; None, if a coordinate has hardly any."""
+    masses = A.diagonal()[:n]
+    if not np.all(masses > _HARDLY * masses.max()):
+        return None
+    weights = np.empty(len(A))
+    weights[:n] = 1 / np.sqrt(masses)
+    rows = A[n:, :n] * weights[:n]
+    lengths = np.sqrt((rows * rows).sum(axis=1))
+    if not np.all(lengths > 0):
+        return None
+    weights[n:] = 1 / lengths
+    return weights
 
 
 def _definite(M: np.ndarray) -> bool:
@@ -144,8 +170,13 @@ class Numbers:
         return self(self.d.velocity_constraint, q, v)
 
     def least(self, G: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """The smallest x with ``G x = r``, as far as there is one."""
-        return np.asarray(np.linalg.pinv(G, rcond=1e-10) @ r)
+        """The smallest x with ``G x = r``, as far as there is one.
+
+        By a complete orthogonal factorisation: singular values, which would do as well, take ten times as long.
+        """
+        if not G.shape[0] or not np.isfinite(G).all():
+            return np.asarray(np.linalg.pinv(G, rcond=1e-10) @ r)
+        return np.asarray(linalg.lstsq(G, r, cond=1e-10, lapack_driver="gelsy", check_finite=False)[0])
 
     def matrix(self, expression: Any, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
         return self.d.evaluator(expression)(q, 0.0 if v is None else v, self._t, self._k)[0]
@@ -321,5 +352,9 @@ def _multipliers(system: System, here: Here, dropped: Sequence[int]) -> np.ndarr
         raise InputError("accelerations cannot be evaluated at q0, v0: the result is not finite")
     keep = [i for i in range(A.shape[0]) if i - system.n not in dropped]
     solution = np.zeros(A.shape[0])
-    solution[keep] = np.linalg.lstsq(A[np.ix_(keep, keep)], b[keep], rcond=None)[0]
+    left, right = A[np.ix_(keep, keep)], b[keep]
+    factors, _, found, info = lapack.dgesv(left, right)
+    if info or not lapack.dgecon(factors, np.abs(left).sum(axis=0).max(initial=0.0))[0] > _REGULAR:
+        found = np.linalg.lstsq(left, right, rcond=None)[0]
+    solution[keep] = found.ravel()
     return solution[system.n :]

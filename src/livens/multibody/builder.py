@@ -25,7 +25,7 @@ from livens.multibody.bodies import Body, Point, coordinates
 from livens.multibody.contacts.crowd import check_blows, check_start, found_contacts
 from livens.multibody.contacts.start import check_overlaps, check_steps
 from livens.multibody.drawn_contacts import DrawnContacts
-from livens.multibody.drawn_forces import DrawnForces
+from livens.multibody.drawn_control import DrawnControl
 from livens.multibody.drawn_joints import DrawnJoints
 from livens.multibody.drawn_plates import DrawnPlates
 from livens.multibody.exports.mjcf import write_mjcf
@@ -49,7 +49,7 @@ _MOST_RADIANS = 50.0
 _MOST_LOAD_STEPS = 1_000_000
 
 
-class Multibody(DrawnPlates, DrawnJoints, DrawnForces, DrawnContacts):
+class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
     """A mechanism: parts are added by its methods, each with a name first, then the bodies it is between.
 
     Points and axes are those of the drawing, in space; ``planar=True`` is for bodies in the plane x, y. The drawing

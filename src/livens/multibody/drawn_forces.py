@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,8 @@ from livens.multibody import actuators, bushings, forces, loads
 from livens.multibody.bodies import Point
 from livens.multibody.drawing import Drawing
 from livens.multibody.exerting import InJoint, Line, OnPart, Rope
-from livens.multibody.integrals import accumulator, error, integrating, steered
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Part, point_in_space
-from livens.multibody.sampled import Sampled, acting
 from livens.multibody.stops import DrawnStop
 
 
@@ -28,7 +26,18 @@ class DrawnForces(Drawing):
     """The methods of `livens.Multibody` that let forces act."""
 
     def spring(self, name: str, first: Any, second: Any, *, stiffness: float, length: float | None = None) -> Element:
-        """A spring between two points; relaxed as it is drawn, unless a length is given."""
+        """A spring between two points; relaxed as it is drawn, unless a length is given.
+
+        By name there are ``name.tension``, positive where it pulls, and ``name.length``.
+
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+        >>> ball = mb.particle("ball", at=[0, 0, -1], mass=2.0)
+        >>> coil = mb.spring("coil", [0, 0, 0], ball, stiffness=100.0)
+        >>> rest = mb.equilibrium()
+        >>> round(float(mb.simulate(t_end=0.1, h=0.01)["coil.tension"][-1]), 9)
+        19.62
+        """
         ends, natural = self._ends(name, first, second), self._drawn_length(first, second, length)
         rate = not_negative(f"{name}: the stiffness", stiffness)
         element = self._act(name, forces.spring(*ends, rate, natural), "spring", first, second)
@@ -36,7 +45,7 @@ class DrawnForces(Drawing):
         return element
 
     def damper(self, name: str, first: Any, second: Any, *, viscosity: float) -> Element:
-        """A damper between two points, along the line through both."""
+        """A damper between two points, along the line through both; by name there is ``name.tension``."""
         ends = self._ends(name, first, second)
         element = self._act(name, forces.damper(*ends, viscosity), "damper", first, second)
         self._exerting.append((name, Line(element, self._seen(first), self._seen(second))))
@@ -51,7 +60,10 @@ class DrawnForces(Drawing):
         return spring, self.damper(f"{name} damper", first, second, viscosity=viscosity)
 
     def gravitation(self, name: str, first: Part, second: Part, *, constant: float = forces.GRAVITATION) -> Element:
-        """Two bodies attract each other as their masses would at their centres; SI units unless a constant is given."""
+        """Two bodies attract each other as their masses would at their centres; SI units unless a constant is given.
+
+        What acts on the second body is ``name.force``.
+        """
         self._between(name, first, second)
         if first.element is None or second.element is None:
             raise InputError(f"{name}: two bodies attract each other; the ground has no mass")
@@ -60,14 +72,14 @@ class DrawnForces(Drawing):
         return element
 
     def torsion_spring(self, name: str, joint: Joint, *, stiffness: float, rest: float = 0.0) -> Element:
-        """A spring against the angle of a joint, within half a turn of its rest."""
+        """A spring against the angle of a joint, within half a turn of its rest; it exerts ``name.torque``."""
         given = dict(stiffness=not_negative(f"{name}: the stiffness", stiffness), rest=number(f"{name}: rest", rest))
         self._needs(name, joint, "angle")
         element = joint.acting(name, given, potential=actuators.torsion(joint.a, joint.b))
         return self._in(joint, True, self._act(name, element, "torsion_spring", joint))
 
     def torsion_damper(self, name: str, joint: Joint, *, viscosity: float) -> Element:
-        """A damper against the rate of a joint."""
+        """A damper against the rate of a joint; it exerts ``name.torque``."""
         given = dict(viscosity=not_negative(f"{name}: the viscosity", viscosity))
         self._needs(name, joint, "angle")
         element = joint.acting(name, given, dissipation=actuators.turning_damper(joint.a, joint.b))
@@ -85,14 +97,15 @@ class DrawnForces(Drawing):
         """A torque in a joint that turns, or a force in one that slides, on both bodies.
 
         It is a number or a law of time, angle and rate (position and speed), ``law(t, angle, rate)``, and of `k` if
-        there are parameters. The angle is that within half a turn of the drawn pose.
+        there are parameters. The angle is that within half a turn of the drawn pose. What it exerts on the second body,
+        about the axis or along it, is ``name.torque`` or ``name.force``.
         """
         if (torque is None) == (force is None):
             raise InputError("a motor has either a torque or a force")
         name = name or self._after(joint, "motor")
         self._needs(name, joint, "angle" if torque is not None else "slide")
         given = torque if torque is not None else force
-        law = given if callable(given) else _constant(number(f"{name}: the law", given))
+        law = given if callable(given) else constant(number(f"{name}: the law", given))
         acting = actuators.motor(joint.a, joint.b, law, bool(parameters), torque is not None)
         element = self._act(name, joint.acting(name, dict(parameters or {}), forces=acting), "motor", joint)
         return self._in(joint, torque is not None, element)
@@ -124,7 +137,7 @@ class DrawnForces(Drawing):
         ((what, law),) = given.items()
         name, turns = name or self._after(joint, "drive"), what in ("angle", "rate")
         self._needs(name, joint, "angle" if turns else "slide")
-        law = law if callable(law) else _constant(number(f"{name}: the law", law))
+        law = law if callable(law) else constant(number(f"{name}: the law", law))
         if what in ("angle", "position"):
             make = actuators.drive if turns else actuators.shift
             functions: dict[str, Any] = dict(constraints=make(joint.a, joint.b, law))
@@ -133,101 +146,6 @@ class DrawnForces(Drawing):
         element = self._act(name, joint.acting(name, {}, constraint_names=[what], **functions))
         self._drives.append((element, "N m" if turns else "N"))
         return element
-
-    def pd(
-        self,
-        joint: Joint,
-        *,
-        stiffness: float,
-        damping: float = 0.0,
-        angle: Any = 0.0,
-        rate: Any = 0.0,
-        feedforward: Any = 0.0,
-        name: str = "",
-    ) -> Element:
-        """A motor that steers a joint to an angle (position) and a rate (speed), constants or functions of time:
-        ``stiffness (target - angle) + damping (target rate - rate) + feedforward``.
-
-        The error of an angle is taken within half a turn.
-        """
-        name = name or self._after(joint, "controller")
-        what = "angle" if isinstance(joint, Joint) and joint.kind.angle else "slide"
-        self._needs(name, joint, what)
-        laws = _laws(name, angle=angle, rate=rate, feedforward=feedforward)
-        gains = _gains(name, stiffness=stiffness, damping=damping)
-        law = _steering(*laws, what == "angle")
-        key = "torque" if what == "angle" else "force"
-        return self.motor(joint, parameters=gains, name=name, **{key: law})
-
-    def pid(
-        self,
-        joint: Joint,
-        *,
-        stiffness: float,
-        integral: float,
-        damping: float = 0.0,
-        angle: Any = 0.0,
-        rate: Any = 0.0,
-        feedforward: Any = 0.0,
-        name: str = "",
-    ) -> Element:
-        """As `pd`, and `integral` times the error summed up over time, which is shown as ``name.integral``.
-
-        It acts at every instant and needs no samples. The error of an angle is taken within half a turn.
-        """
-        name = name or self._after(joint, "controller")
-        turns = isinstance(joint, Joint) and joint.kind.angle
-        self._needs(name, joint, "angle" if turns else "slide")
-        target, *others = _laws(name, angle=angle, rate=rate, feedforward=feedforward)
-        gains = _gains(name, stiffness=stiffness, damping=damping, integral=integral)
-        self._new(name)
-        body = accumulator(f"{name} integral")
-        element = joint.acting(
-            name,
-            gains,
-            more=body.coordinates,
-            forces=steered(joint.a, joint.b, _steering(target, *others, turns), turns),
-            velocity_constraints=integrating(joint.a, joint.b, target, turns),
-            constraint_names=["integral"],
-        )
-        self._act(name, element)
-        self._integrals[name] = body, "rad s" if turns else "m s"
-        return self._in(joint, turns, element)
-
-    def controller(
-        self,
-        name: str,
-        *joints: Joint,
-        every: float,
-        law: Callable[..., Any],
-        measure: Sequence[str] | str,
-        state: Any = (),
-    ) -> None:
-        """A Python function that looks at the motion every so often and says what motors in joints do until then.
-
-        ``law(t, measured)`` returns one torque or force for each joint; with a `state`, ``law(t, measured, state)``
-        returns these and the new state, which is kept in the run and in its file. `measure` are names of quantities,
-        such as ``"hinge.angle"``. What it says is shown as ``name.command``, of several joints ``name joint.command``.
-        """
-        self._new(name)
-        if not joints:
-            raise InputError(f"{name}: a controller needs at least one joint")
-        if not callable(law):
-            raise InputError(f"{name}: the law must be a function of time and of what is measured, got {law!r}")
-        for joint in joints:
-            turns = isinstance(joint, Joint) and joint.kind.angle
-            self._needs(name, joint, "angle" if turns else "slide")
-        wanted = (measure,) if isinstance(measure, str) else tuple(measure)
-        names = [name] if len(joints) == 1 else [f"{name} {joint.name}" for joint in joints]
-        elements = tuple(acting(joint, each) for joint, each in zip(joints, names, strict=True))
-        units = tuple("N m" if joint.kind.angle else "N" for joint in joints)
-        begin = np.atleast_1d(array(f"{name}: state", state)).ravel() if np.size(state) else np.zeros(0)
-        period = positive(f"{name}: every", every)
-        for each, element in zip(names, elements, strict=True):
-            self._act(each, element)
-        self._sampled[f"{name} controller" if len(joints) == 1 else name] = Sampled(
-            name, period, law, elements, units, wanted, begin
-        )
 
     def limit(
         self,
@@ -291,6 +209,8 @@ class DrawnForces(Drawing):
     ) -> Element:
         """Dry friction in a joint, smooth below the rate `smooth`; `static` is its level at rest, if it is higher.
 
+        By name there is ``name.torque`` or ``name.force``.
+
         `stribeck` is the rate at which half of what `static` is above the level has gone. It never gives energy.
         """
         if (torque is None) == (force is None):
@@ -321,7 +241,8 @@ class DrawnForces(Drawing):
         """An elastic support between two bodies at a point: six stiffnesses along and about its axes, or a 6x6 matrix.
 
         The axes are those of space in the drawing, or the columns of `axes`; displacements are seen from the first
-        body. It is relaxed as it is drawn. Rotations enter as 2 tan(angle/2) about their axis.
+        body. It is relaxed as it is drawn. Rotations enter as 2 tan(angle/2) about their axis. What it exerts on the
+        second body, in space, is ``name.force`` and about its point ``name.torque``.
         """
         self._new(name)
         self._between(name, first, second)
@@ -353,7 +274,8 @@ class DrawnForces(Drawing):
     ) -> Element:
         """A cable from the first point to the last; it slides over those between them without friction.
 
-        It pulls where it is longer than `length`, by default that of the drawing, and never pushes.
+        It pulls where it is longer than `length`, by default that of the drawing, and never pushes. By name there are
+        ``name.tension`` and ``name.length``.
         """
         if len(points) < 2:
             raise InputError(f"{name}: a cable goes through at least two points")
@@ -383,13 +305,17 @@ class DrawnForces(Drawing):
     def wrench(
         self, name: str, body: Part, *, force: Any = None, torque: Any = None, at: Any = None, frame: str = "space"
     ) -> None:
-        """A force at a point (by default the centre) and a torque on a body: constant, or functions of time."""
+        """A force at a point (by default the centre) and a torque on a body: constant, or functions of time.
+
+        The force has components in "space" or in the axes of the "body", the torque in space; both are shown in space,
+        as ``name.force`` and ``name.torque``.
+        """
         self._known(name, body)
         if body.element is None or (force is None and torque is None):
             raise InputError(f"{name}: a wrench is a force or a torque on a body")
         made: dict[str, Element] = {}  # both, before any of them is drawn
         if force is not None:
-            law = force if callable(force) else _constant(array(f"{name}: force", force, (self.dimension,)))
+            law = force if callable(force) else constant(array(f"{name}: force", force, (self.dimension,)))
             place = None if at is None else body.lever(point_in_space(name, at, self.dimension))
             made["force"] = loads.force(body.element, law, at=place, frame=frame)
         if torque is not None:
@@ -397,7 +323,7 @@ class DrawnForces(Drawing):
             about = None if callable(torque) else np.atleast_1d(array(f"{name}: torque", torque))
             if about is not None and about.shape != (size,):
                 raise InputError(f"{name}: torque must be {size} numbers, got {torque!r}")
-            made["torque"] = loads.torque(body.element, torque if about is None else _constant(about))
+            made["torque"] = loads.torque(body.element, torque if about is None else constant(about))
         for what, element in made.items():
             self._act(name if what == next(iter(made)) else f"{name} torque", element)
             self._exerting.append((name, OnPart(element, body, np.zeros(self.dimension), (what,))))
@@ -421,30 +347,11 @@ def _six(what: str, given: Any) -> np.ndarray:
     return np.asarray(matrix)
 
 
-def _laws(name: str, **given: Any) -> list[Callable[..., Any]]:
-    """Functions of time, some of them constant."""
-    return [x if callable(x) else _constant(number(f"{name}: the {word}", x)) for word, x in given.items()]
-
-
-def _gains(name: str, **given: Any) -> dict[str, float]:
-    return {word: not_negative(f"{name}: the {word}", x) for word, x in given.items()}
-
-
-@functools.lru_cache(maxsize=256)
-def _steering(target: Any, rate: Any, feedforward: Any, angle: bool) -> Callable[..., Any]:
-    """A law of time, angle and rate, with gains in k."""
-
-    def law(t: Any, now: Any, speed: Any, k: Any) -> Any:
-        return k.stiffness * error(target(t) - now, angle) + k.damping * (rate(t) - speed) + feedforward(t)
-
-    return law
-
-
 @functools.lru_cache(maxsize=256)
 def _same(values: tuple[float, ...], scalar: bool) -> Callable[..., Any]:
     return lambda *_: values[0] if scalar else m.array(list(values))
 
 
-def _constant(value: Any) -> Callable[..., Any]:
+def constant(value: Any) -> Callable[..., Any]:
     """A law that always says the same; equal ones are one function, so that elements share their code."""
     return _same(tuple(np.atleast_1d(value).tolist()), np.ndim(value) == 0)

@@ -158,8 +158,13 @@ class Directors(Placement):
         return sum((X[i] * d for i, d in enumerate(directors[1:], 1)), X[0] * directors[0])
 
     def turned(self, q: Any) -> Any:
-        axes = np.eye(3) if self.dimension == 3 else np.ones((1, 1))
-        return m.array([np.concatenate([_turn(axis, part) for part in self.parts(q)]) for axis in axes])
+        if self.dimension == 2:
+            return m.array([np.concatenate([_turn(1.0, part) for part in self.parts(q)])])
+        rows: list[list[Any]] = [[], [], []]  # of e_i x part, without products by zero and one
+        for x, y, z in self.parts(q):
+            for row, turned in zip(rows, ((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)), strict=True):
+                row += turned
+        return m.array(rows)
 
     def coordinates(self, position: Any, R: np.ndarray) -> np.ndarray:
         return np.concatenate([position, *(R[: self.dimension, i] for i in range(self.directors))])

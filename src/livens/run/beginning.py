@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from livens.schemes.step import FlatEquations
 _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
 #: Of large systems, what fits into the cache of all cores; of the largest nothing does, and more steps at a time cost
 #: less between them.
-_ASSEMBLED_NUMBERS, _ASSEMBLED_STEPS = 600_000, 4
+_ASSEMBLED_NUMBERS, _ASSEMBLED_STEPS = 1_200_000, 8
 #: The reference tier is slow: look at the clock and at Ctrl-C more often.
 _REFERENCE_STEPS = 32
 #: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.
@@ -42,8 +43,9 @@ def first_carry(
     plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
 ) -> Carry:
     """All that the first step needs; `memory` if what the scheme adds to the state is known."""
-    z, x, _ = first_unknowns(plan, compiled, initial, memory)
-    return Carry.start(initial.t, z, x)
+    z, x, c = first_unknowns(plan, compiled, initial, memory)
+    carry = Carry.start(initial.t, z, x)
+    return replace(carry, memory=compiled.first_memory(z, c)) if plan.tier == "assembled" else carry
 
 
 def first_unknowns(

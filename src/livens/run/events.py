@@ -17,7 +17,8 @@ class Event:
 
     `direction` is +1 for zeros it crosses upwards, -1 downwards, 0 for both. The run ends at the first zero of a
     `terminal` event. A zero at the very start does not count. Within every step the function is sampled, so that two
-    zeros in one step are found as well; where it touches zero without crossing it, nothing is seen.
+    zeros in one step are found as well; where it touches zero without crossing it, nothing is seen. Where it is not a
+    number, nobody can tell whether it crosses zero: the run ends there as failed.
 
     An `action` changes the motion there, and the run goes on. It is a function of some of ``q v p x y t k`` (numbers
     now, not expressions) that returns a dictionary of what is to be different: parts of the state by name, and

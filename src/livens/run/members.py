@@ -9,8 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.engine.batch import ordered_members
 from livens.engine.compiled import CompiledStep, compiled_step
+from livens.engine.member_order import first_member
 from livens.engine.pivots import SingularMatrixError, pivot_order
 from livens.engine.starts import Linear, StartCode
 from livens.errors import InputError, LivensError
@@ -129,7 +129,7 @@ def _start_code(
     Pivots are chosen for the member that comes first in sorted order, so that the order they are given in is no matter.
     """
     function, matrix, entries = compiled.once("regular starts", lambda: _start_function(system))
-    first = int(ordered_members(np.hstack([q, v]), k)[0])
+    first = first_member(np.hstack([q, v]), k)
     values = entries(k[first], q[first], v[first], t0)[0].ravel()
     try:
         order = pivot_order(matrix.rows, matrix.columns, values, matrix.size)

@@ -312,6 +312,8 @@ class Run:
             if regular:
                 self._march.back(steps, upto)
             steps = steps.until(upto)
+        if stop is None and self._watch is not None and self._watch.lost is not None:
+            raise self._lost_event(steps, regular, *self._watch.lost)
         self._take(steps, regular)
         if stop is not None and not self._is_guard(stop) and stop.t > self._carry.t:
             last = self._march.shortened(self._stepper, self._carry, stop.t)
@@ -319,6 +321,18 @@ class Run:
                 raise self._failure(last.trouble)
             self._take(last, regular=False)
         return stop
+
+    def _lost_event(self, steps: Steps, regular: bool, good: int, name: str) -> IntegrationError:
+        """So many steps count; in the next one, nobody can tell whether this event crosses zero."""
+        if regular:
+            self._march.back(steps, good)
+        there = float(steps.times[good + 1])
+        self._take(steps.until(good), regular)
+        message = (
+            f"the event '{name}' is not a number between t = {self._carry.t:.9g} and {there:.9g}: whether it crosses "
+            "zero there cannot be told"
+        )
+        return IntegrationError(message, self._finished("failed", message))
 
     def _take(self, steps: Steps, regular: bool) -> None:
         self._extremes.look(steps, regular)

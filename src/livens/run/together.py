@@ -9,9 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.engine.batch import Batch, Bins, Outcome, Schedule, in_order, ordered_members, width_of
+from livens.engine.batch import Batch, Bins, Outcome, Schedule, in_order, width_of
 from livens.engine.compiled import CompiledStep
 from livens.engine.factors import Order
+from livens.engine.member_order import ordered_members
 from livens.engine.pivots import SingularMatrixError
 from livens.engine.table import observing
 from livens.engine.watch import Watched
@@ -68,7 +69,7 @@ def together(
     if reduce is not None and not isinstance(reduce, Mapping):
         raise InputError(f"reduce must map names to observables or functions of the state, got {reduce!r}")
     compiled, z, reasons = first_states(members)
-    begun = np.array([i for i in range(members.count) if i not in reasons], dtype=int)
+    begun = np.delete(np.arange(members.count), list(reasons))
     names = plan.variables(compiled)
     kept = [name for name in compiled.layout.sizes if name in names]
     entries = np.arange(compiled.layout.size)
@@ -83,14 +84,14 @@ def together(
     bins = _bins(histograms, shapes)
     width, outcome, work = compiled.once("width", lambda: width_of(compiled)), None, None
     if begun.size:
-        z, k = z[begun], members.k[begun]
+        z, k = (z[begun], members.k[begun]) if reasons else (z, members.k)
         order = ordered_members(z, k)
         z, k = z[order], k[order]
         batch = _batch(compiled, _pivots(compiled, plan, z, k), watched, width, bool(reduce))
         rows = Rows(_places(compiled, kept), begun[order], members.count)
         work = Work(batch, z, k, schedule, tuple(bins.values()), threads, rows)
         with Progress(plan.title, len(z), progress, unit="members") as bar:
-            outcome = in_order(carried_out(work, out, client, force, bar.update), order)
+            outcome = in_order(carried_out(work, out, client, force, bar.update), order, threads)
         outcome.reasons |= _seen_later(compiled, schedule, outcome, momenta)
         reasons |= {int(begun[member]): why for member, why in outcome.reasons.items()}
     many = _ensemble(members, compiled, schedule, outcome, begun, reasons, momenta, shapes, bins, width)
@@ -192,12 +193,16 @@ def _ensemble(
 ) -> Ensemble:
     plan, model, count, k = members.plan, compiled.model, members.count, members.k
     energy = model.watched_energy(compiled.scheme.conserves)
-    states = np.full((count, schedule.rows, len(schedule.columns)), np.nan)
-    steps, corrections = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     reduced, rows = {}, np.full(count, -1)
+    if outcome is not None and len(begun) == count:  # of many members, nothing is copied without need
+        states, steps, corrections = outcome.states, outcome.steps, outcome.corrections
+    else:
+        states = np.full((count, schedule.rows, len(schedule.columns)), np.nan)
+        steps, corrections = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        if outcome is not None:
+            states[begun], steps[begun], corrections[begun] = outcome.states, outcome.steps, outcome.corrections
     if outcome is not None:
         rows[begun] = np.arange(len(begun))
-        states[begun], steps[begun], corrections[begun] = outcome.states, outcome.steps, outcome.corrections
         first = 0
         for name, shape in shapes.items():
             here = slice(first, first + int(np.prod(shape, dtype=int)))

@@ -65,6 +65,8 @@ class Watch:
         self._within = self._sampling(column[: self._sampled]) if self._sampled and self._polynomials is None else None
         self._before: np.ndarray | None = None
         self._acted: list[int] = []  # events whose actions were the last thing that happened
+        #: The first of the last steps in which an event is not a number, and its name: nobody can look for it there.
+        self.lost: tuple[int, str] | None = None
 
     # -- what goes on from chunk to chunk -----------------------------------------------------------------------------
     def begin(self, carry: Carry) -> None:
@@ -96,12 +98,14 @@ class Watch:
     def found(self, steps: Steps) -> list[tuple[int, Occurrence]]:
         """Events in these steps with the step each happened in, in the order of time, then in that of the events."""
         assert self._before is not None
+        self.lost = None
         if not steps.taken:
             return []
         before = steps.before
         ends = np.vstack([self._before, self._table(steps.t, steps.Z, self.k)])
         times, Z = np.concatenate([[before.t], steps.t]), np.vstack([before.z, steps.Z])
         inner = self._inner(times, Z, steps)
+        self.lost = self._not_numbers(ends[:, : self._sampled], inner)
         acted, self._acted = self._acted, []
         found = []
         for i, event in enumerate(self.events):
@@ -121,9 +125,18 @@ class Watch:
                 when = float(times[s] + root * (times[s + 1] - times[s])) if root < 1.0 else float(times[s + 1])
                 parts = {name: value.tolist() for name, value in state(root).items()}
                 found.append((s, i, Occurrence(self._names[i], when, parts)))
-        self._before = ends[-1]
+        good = steps.taken if self.lost is None else self.lost[0]
+        self._before = ends[good]
         found.sort(key=lambda item: (item[2].t, item[1]))
-        return [(s, occurrence) for s, _, occurrence in found]
+        return [(s, occurrence) for s, _, occurrence in found if s < good]
+
+    def _not_numbers(self, ends: np.ndarray, inner: np.ndarray) -> tuple[int, str] | None:
+        """The first step at whose ends, or in which, an event is not a number, and the name of that event."""
+        bad = np.isnan(ends[:-1]) | np.isnan(ends[1:]) | np.isnan(inner).any(axis=1)
+        if not bad.any():
+            return None
+        step = int(np.argmax(bad.any(axis=1)))
+        return step, self._names[int(np.argmax(bad[step]))]
 
     def _soon(
         self, i: int, g: np.ndarray, first: float, times: np.ndarray, Z: np.ndarray, steps: Steps

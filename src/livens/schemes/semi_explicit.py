@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Collection, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from livens.models.system import System
 from livens.schemes.base import Scheme
 from livens.schemes.recipes.crowds import CrowdEquations, crowd_start
 from livens.schemes.recipes.force_history import ForceHistory
+from livens.schemes.recipes.loose_parts import LooseParts, loose_parts, loose_steps, parts_start
 from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits, phase_of
 from livens.schemes.recipes.split_forces import Ahead, SplitStep, at_start, from_momenta
 from livens.schemes.recipes.split_scales import first_scale, scale_of
@@ -166,7 +168,9 @@ class SemiExplicit(MapScheme):
         if isinstance(model, Crowd):
             return CrowdEquations(model, self.ahead.alpha, self.ahead.extrapolated)
         if tells_elements_apart(model):
-            return self._split(model, dropped).equations()
+            whole = functools.cache(lambda: self._split(model, dropped).equations())
+            steps = () if self.fictive or not self.kept else loose_steps(model, self.ahead, self.beta)
+            return LooseParts(model, loose_parts(model), steps, whole) if steps else whole()
         found = super().equations(model, dropped)
         box = phase_of(model).box
         if box is None:
@@ -176,6 +180,8 @@ class SemiExplicit(MapScheme):
 
     def explicit(self, model: Any) -> bool:
         if isinstance(model, Crowd):
+            return True
+        if isinstance(self.equations(model), LooseParts):
             return True
         return not self.equations(model).flatten().size if tells_elements_apart(model) else super().explicit(model)
 
@@ -194,6 +200,8 @@ class SemiExplicit(MapScheme):
                 of_state = scale_of(model, self.scaling, self.alpha)
                 more = {"t": t, "scale": first_scale(model, of_state, self.scaling, values, t, h, k)}
                 h *= more["scale"]
+            if self.kept and not self.fictive and loose_steps(model, self.ahead, self.beta):
+                return parts_start(model, self.ahead, values, t, h, k)
             return more | (at_start(model, self.ahead, values, t, h, k) if self.kept else {})
         phase, found = Phase(phase_of(model), k), dict[str, Any]()
         q, p = ca.DM(values["q"]), ca.DM(values["p"])

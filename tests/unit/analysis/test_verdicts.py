@@ -9,7 +9,7 @@ import livens as lv
 from livens import math as m
 from livens.analysis import verdicts
 from livens.analysis.round_off import round_off
-from livens.run.extremes import energy_scale
+from livens.run.extremes import energy_scale, summary_from
 from livens.study import reversibility_defect, symplecticity_defect
 
 OSCILLATOR = lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: q @ q / 2)
@@ -80,6 +80,17 @@ def test_an_explosion_is_a_million_times_the_energy():
 )
 def test_what_a_change_of_energy_is_relative_to(start, trusted, largest, scale):
     assert energy_scale(start, trusted, largest) == scale
+
+
+def test_what_the_largest_deviations_say():
+    """Drift and increment of the energy, its largest part, both constraints; then change and size of each momentum."""
+    largest = np.array([0.3, 0.02, 4.0, 1e-9, 1e-8, 0.5, 2.0, 0.7, 0.0])
+    moved = summary_from("total_energy", ("l", "p"), 0.0, 0.0, largest)
+    assert (moved.max_energy_drift, moved.max_energy_increment) == (0.3 / 4.0, 0.02 / 4.0)
+    assert (moved.max_constraint, moved.max_velocity_constraint) == (1e-9, 1e-8)
+    assert moved.momentum_drift == {"l": 0.25, "p": 0.7}  # one of no size is told as it is
+    assert summary_from("total_energy", ("l", "p"), -2.0, 1.0, largest).max_energy_drift == 0.15
+    assert summary_from("total_energy", ("l", "p"), 0.0, 0.0, np.array([0.3, *[0.0] * 8])).max_energy_drift == 0.3
 
 
 def test_energy_that_grows_less_is_not_divided_by_what_it_grew_to():

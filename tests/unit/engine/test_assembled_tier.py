@@ -40,11 +40,11 @@ def test_predictors_are_exact_for_what_they_say(candidate):
     x = np.zeros(3)
     predict(X[RING], 3, WEIGHTS[candidate], x, 0, 3)
     assert np.abs(x - X[RING]).max() < 1e-11
-    found = best_candidate(X[RING], 3, WEIGHTS, REACH, RING, 0, 3, np.zeros(3))
+    found = best_candidate(X[RING], 3, WEIGHTS, REACH, RING, 0, 3, np.zeros(3 + len(CANDIDATES)))
     predict(X[RING], 3, WEIGHTS[found], x, 0, 3)
     assert np.abs(x - X[RING]).max() < 1e-11
     # with one step known, only the constant predictor can be used
-    assert best_candidate(X[RING], 3, WEIGHTS, REACH, 1, 0, 3, np.zeros(3)) == 0
+    assert best_candidate(X[RING], 3, WEIGHTS, REACH, 1, 0, 3, np.zeros(3 + len(CANDIDATES))) == 0
 
 
 def test_sums_are_taken_in_the_order_given():

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import livens as lv
 from livens.engine import loop, native
 from livens.engine.emit import Emitter, literal
-from livens.engine.kernels import simple_kernel
+from livens.engine.kernels import floor_function, floor_kernel, simple_kernel
 from livens.expressions.graph.roundoff import UNIT, roundoff_bound
 
 INF, NAN = np.inf, np.nan
@@ -373,3 +374,17 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert native.cache_directory() == tmp_path / ".cache" / "livens"
+
+
+@pytest.mark.parametrize("name", ["joint-helix", "rolling-disc", "joint-gear"])
+def test_the_floor_is_that_of_its_expression(name):
+    """Written as native code at once: the same reciprocals of bounds to round-off."""
+    problem = lv.problems.load(name)
+    e = lv.schemes.get("lie-em").equations(problem.system).flatten()
+    assert e.noise is None
+    exact, random = floor_function(e), np.random.default_rng(1)
+    x, z, dx = (scale * random.standard_normal(n) for scale, n in ((1, e.size), (1, e.z.numel()), (1e-8, e.size)))
+    c = np.concatenate([[0.01, 0.3], problem.system.parameter_vector()])
+    found, code = np.zeros(e.size), floor_kernel(e)
+    SIGNATURE(code.address)(*(a.ctypes.data_as(POINTER) for a in (x, z, c, dx, found)))
+    assert found == pytest.approx(np.array(exact(x, z, c, dx)).ravel(), rel=1e-14)

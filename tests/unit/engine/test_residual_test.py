@@ -65,6 +65,15 @@ def test_the_predictor_says_where_steps_are_too_long(step, trusted):
     assert extrapolate(X, x, 1, np.array([1]), 1) is trusted
 
 
+def test_the_predictor_is_trusted_where_unknowns_turn_around():
+    """At the top of a parabola, or of a long wave, the last change says nothing; at that of a short one it does."""
+    x, t = np.zeros(1), np.arange(5.0)[:, None]
+    for top in (3.0, 3.5, 4.0):
+        assert extrapolate((t - top) ** 2, x, 1, np.array([1]), 1) is True and x[0] == (5.0 - top) ** 2
+        assert extrapolate(np.cos(0.05 * (t - top)), x, 1, np.array([1]), 1) is True
+        assert extrapolate(np.cos(1.0 * (t - top)), x, 1, np.array([1]), 1) is False
+
+
 # -- an equation without a solution -------------------------------------------------------------------------------
 @lowered
 def _newton(x: Doubles, z: Doubles, c: Doubles, r: Doubles, dx: Doubles) -> None:

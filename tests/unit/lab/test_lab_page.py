@@ -60,6 +60,7 @@ def test_a_run_by_clicks(page, tmp_path):
     page.fill('[aria-label="l"]', "2")
     page.fill('[aria-label="t_end"]', "1")
     run(page)
+    assert int(page.get_attribute("html", "data-first")) > 0  # milliseconds from the click to the first picture
     problem = lv.problems.load("simple-pendulum", l=2.0)
     expected = lv.simulate(problem, scheme="livens-midpoint", t_end=1.0)
     page.evaluate("livens.play(false)")

@@ -287,3 +287,19 @@ def test_a_thumbnail_is_the_run():
     rows = np.linspace(0, 100, found["frames"]).round().astype(int)
     arm = (ball - ground) / np.linalg.norm(ball - ground, axis=1).mean()
     assert np.allclose(arm, run.q[rows], atol=0.02)
+
+
+def test_a_thumbnail_in_space_has_a_floor_and_balls_are_round():
+    from livens.lab.gallery import thumbnail
+
+    found = thumbnail(lv.simulate(lv.problems.load("bouncing-ball"), t_end=0.2))
+    points = np.frombuffer(base64.b64decode(found["points"]), dtype=np.uint8).reshape(found["frames"], -1, 2)
+    kinds = [line[0] for line in found["lines"]]
+    assert sorted(kinds) == ["path", "sphere", "sphere"] and found["lines"][kinds.index("path")][1] == 5
+    ends = np.cumsum([0] + [line[1] for line in found["lines"]])
+    place = kinds.index("sphere")
+    ball = points[:, ends[place] : ends[place + 1]].astype(float)
+    sizes = np.ptp(ball, axis=1)
+    assert np.abs(sizes[:, 0] - sizes[:, 1]).max() <= 3 and sizes.min() > 10
+    floor = points[:, ends[kinds.index("path")] : ends[kinds.index("path") + 1]]
+    assert (floor == floor[0]).all() and np.ptp(floor[0], axis=0).min() > 10

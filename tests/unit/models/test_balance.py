@@ -5,6 +5,7 @@ import pytest
 
 import livens as lv
 from livens import math as m
+from livens.models.balance import Balance
 from livens.models.start import initial_state
 
 START = dict(q0=[1.0, 0.5], v0=[0.3, 0.15])
@@ -147,3 +148,11 @@ def test_a_mass_that_vanishes_for_a_moment_is_no_reason(kinetic, start):
     """At rest, or in one position: there the momentum has a rate all the same."""
     model = lv.System("x", kinetic=kinetic, potential=lambda q: q[0])
     assert start_of(model, [1.0 - start[0]], [0.0])["v"] == [0.0]
+
+
+@pytest.mark.parametrize(("rest", "closed"), [(1e-9, True), (0.9e-8, True), (1.2e-8, False), (1e-6, False)])
+def test_beside_large_forces_small_ones_are_rounding(rest, closed):
+    """Nothing is known to more digits than a part in 1e14 of the largest force."""
+    model = lv.System("x y", kinetic=lambda v: v[0] ** 2 / 2, forces=lambda q: [1e6, rest])
+    balance = Balance(model, 0.0, model.parameter_vector(), lambda q, v: (q, v))
+    assert balance._forces(np.zeros(2), np.zeros(2))[0].closed is closed

@@ -5,6 +5,10 @@ import pytest
 from scipy.optimize import minimize
 
 import livens as lv
+from livens.models import start
+from livens.models.redundancy import _null, dependent_rows
+from livens.models.start import _dependent_rows, _regular_start
+from livens.models.summed import dynamics
 
 
 def ellipse(**options):
@@ -85,3 +89,65 @@ def test_a_singular_position_is_not_redundancy():
     with pytest.raises(lv.LivensError) as caught:
         lv.simulate(model, [1.0, 0.0], [0.0, 0.0], h=1e-2, t_end=0.1)
     assert "redundant" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "left", "free"),
+    [
+        ([[1.0, 1.0, 0.0]], 0, 2),
+        ([[1e-6, 1e-6, 0.0]], 0, 2),
+        ([[1e6, 0.0, 0.0], [1e6, 1e-8, 0.0]], 1, 2),
+        ([[1.0, 0.0, 0.0], [0.0, 1e-13, 0.0]], 0, 1),  # short, and independent for all that
+        ([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], 1, 2),
+        ([[1.0, 0.0, 0.0], [2.0, 1e-14, 0.0]], 1, 2),  # but for rounding
+        ([[1.0, 0.0, 0.0], [0.0, 3.0, 0.0], [5.0, -7.0, 0.0]], 1, 1),
+        ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.5]], 0, 0),
+    ],
+)
+def test_rows_that_follow_from_others(rows, left, free):
+    """As few as there are; the others are independent of each other, and directions that change nothing do not."""
+    rows = np.array(rows)
+    found = dependent_rows(rows)
+    assert len(found) == left
+    others = np.delete(rows, found, axis=0)
+    assert np.linalg.matrix_rank(others / np.linalg.norm(others, axis=1)[:, None]) == len(others)
+    if not np.any((rows != 0) & (np.abs(rows) < 1e-12)) or left:
+        still = _null(rows)
+        assert still.shape == (3, free) and np.abs(rows @ still).max(initial=0.0) < 1e-12 * np.abs(rows).max()
+        assert still.T @ still == pytest.approx(np.eye(free), abs=1e-12)
+
+
+@pytest.mark.parametrize(("angle", "dependent"), [(0.9e-9, [1]), (1.1e-9, []), (0.0, [1])])
+def test_rows_that_follow_from_rows_before_them(angle, dependent):
+    """But for a part in 1e9, whatever their lengths are."""
+    for length in (1e-5, 1.0, 1e5):
+        assert _dependent_rows(np.array([[2.0, 0.0, 0.0], [length, angle * length, 0.0], [0.0, 0.0, 1.0]])) == dependent
+
+
+def test_a_start_with_which_nothing_is_wrong_is_soon_known():
+    """And the closer look, that others need, finds the same."""
+    pendulum = lv.problems.load("simple-pendulum").system
+    q, v, k = np.array([0.6, -0.8]), np.array([0.8, 0.6]), pendulum.parameter_vector()
+    soon = _regular_start(pendulum, dynamics(pendulum), q, v, 0.0, k)
+    assert soon is not None and soon.values["multipliers"] == pytest.approx([1.0 + 9.81 * 0.8])
+    assert _regular_start(pendulum, dynamics(pendulum), 1.1 * q, v, 0.0, k) is None
+    twice = lv.System(
+        "x y", kinetic=lambda v: v @ v / 2, constraints=lambda q: [q @ q - 1, 2 * (q @ q - 1)], potential=lambda q: q[1]
+    )
+    assert _regular_start(twice, dynamics(twice), q, v, 0.0, twice.parameter_vector()) is None
+
+
+def test_the_nearest_position_where_some_steps_lead_nowhere(monkeypatch):
+    """As if the constraints were not defined where every second trial ends."""
+    calls, onto = [], start.onto_constraints
+
+    def now_and_then(numbers, q):
+        calls.append(q)
+        return onto(numbers, q) if len(calls) % 2 else None
+
+    model = ellipse()
+    numbers = start.Numbers(dynamics(model), 0.0, model.parameter_vector())
+    expected = start.nearest_position(numbers, np.array([1.9, -0.9]), model)
+    monkeypatch.setattr(start, "onto_constraints", now_and_then)
+    assert start.nearest_position(numbers, np.array([1.9, -0.9]), model) == pytest.approx(expected, abs=1e-7)
+    assert len(calls) > 8

@@ -14,6 +14,7 @@ from force_cases import in_hinge, in_slide, on_line
 
 import livens as lv
 from livens import math as m
+from livens.multibody.drawn_control import DrawnControl
 from livens.multibody.drawn_forces import DrawnForces
 from livens.multibody.drawn_joints import DrawnJoints
 from livens.multibody.joint_table import SPACE
@@ -164,7 +165,7 @@ def drawn(*classes):
 def test_every_part_has_a_case():
     """A method that is added to a drawing is missing here until it has one."""
     have = {name.split(" ")[0] for name in CASES} | set(SPACE) | OTHERS
-    assert drawn(DrawnForces, DrawnJoints) == have
+    assert drawn(DrawnForces, DrawnControl, DrawnJoints) == have
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -170,6 +170,9 @@ def test_nodes_are_where_they_are_asked_for():
     assert np.diff(beam.stations).max() < 2.5 * np.diff(beam.stations).min()
     total = sum(part.element.mass for part in mb.bodies.values())
     assert total == pytest.approx(2.0)
+    assert beam.at(0.3 + 1.9e-6) is beam.at(0.3)  # near is a millionth of the length
+    with pytest.raises(lv.InputError, match=r"no node at 0\.300002"):
+        beam.at(0.3 + 2.1e-6)
     with pytest.raises(lv.InputError, match=r"no node at 0.6, the nearest is at .*; ask for one with stations=\[0.6\]"):
         beam.at(0.6)
     with pytest.raises(lv.InputError, match="3 is not on the beam, which is 2 long"):
@@ -268,6 +271,7 @@ def test_sections_by_the_books():
     assert tube.stiffness[4] == pytest.approx(full.stiffness[4] * 15 / 16) and tube.mass == pytest.approx(
         full.mass * 0.75
     )
+    assert tube.stiffness[1:3] == pytest.approx([0.5 * G * np.pi * 0.75 * r**2] * 2)
     square = lv.Section.rectangular(1.0, 1.0, E=1.0, nu=0.0, density=1.0)
     assert square.stiffness[3] == pytest.approx(0.5 * 0.140577, rel=1e-5)  # Timoshenko's table
     flat = lv.Section.rectangular(10.0, 1.0, E=1.0, nu=0.0, density=1.0)

@@ -103,6 +103,8 @@ def test_a_law_of_ones_own():
     law = contacts.Own(lambda depth, k: k.c * depth**2 / 2 + k.d * depth**4, parameters=dict(c=1e4, d=1e9))
     k = Namespace(dict(c=1e4, d=1e9))
     assert float(law.force(2e-3, k)) == pytest.approx(1e4 * 2e-3 + 4e9 * 2e-3**3, rel=1e-12)
+    by_slope = math.sqrt((1e4 + 12e9 * 1e-3**2) / 0.3)  # at the depth that is looked at, a millimetre
+    assert law.frequency(dict(c=1e4, d=1e9), 0.3, 1.0) == pytest.approx(by_slope, rel=1e-4)
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[0, 0, 0.11], radius=0.1, mass=1.0)
     mb.contact(ball, mb.ground, law=law)

@@ -46,11 +46,12 @@ LONG = ["multibody", "mechanism-tutorial", "mechanism-joints", "mechanism-forces
 
 def drawn_in(name, monkeypatch):
     """Every mechanism that a document draws, with the options of its own last run."""
+    assert callable(lv.Multibody().simulate)  # which is attached when it is first asked for
     found, run = {}, lv.Multibody.simulate
 
-    def simulate(mb, **options):
+    def simulate(mb, *given, **options):
         found[id(mb)] = mb, options
-        return run(mb, **options)
+        return run(mb, *given, **options)
 
     monkeypatch.setattr(lv.Multibody, "simulate", simulate)
     names = {}

@@ -7,6 +7,7 @@ import pytest
 
 import livens as lv
 from livens.multibody.drawn_bodies import DrawnBodies
+from livens.multibody.drawn_control import DrawnControl
 from livens.multibody.drawn_forces import DrawnForces
 from livens.multibody.drawn_joints import DrawnJoints
 from livens.multibody.joint import Joint
@@ -148,7 +149,7 @@ def spoilt(method, good):
 
 
 def test_every_method_is_here():
-    classes, mine = (DrawnBodies, DrawnForces, DrawnJoints), {"sensor"}
+    classes, mine = (DrawnBodies, DrawnForces, DrawnControl, DrawnJoints), {"sensor"}
     public = {name for one in classes for name, value in vars(one).items() if inspect.isfunction(value)}
     assert {name for name in public if name[0] != "_"} | mine == set(GOOD)
     assert set(SPACE) | set(PLANE) <= set(GOOD)

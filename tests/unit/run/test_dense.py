@@ -3,6 +3,7 @@
 import re
 from types import SimpleNamespace
 
+import casadi as ca
 import numpy as np
 import pytest
 from conftest import measured_order
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens.results.dense import through_rows
+from livens.schemes.recipes.stages import integral_weights, lagrange_weights
 
 OSCILLATOR = lv.FirstOrder("x v", rhs=lambda x: [x[1], -x[0]])
 PENDULUM = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -lv.math.sin(x[0])])
@@ -49,6 +51,32 @@ def test_interpolation_keeps_the_order_of_the_scheme(scheme):
         moment = run.at(t)
         errors.append(max(np.abs(moment.q[:, 0] - np.cos(t)).max(), np.abs(moment.v[:, 0] + np.sin(t)).max()))
     assert abs(measured_order(steps, errors) - 2) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("scheme", "order"),
+    [("lobatto-iiia-iiib-2", 2), ("lobatto-iiia-iiib-3", 2), ("murua-1", 2), ("murua-2", 3), ("murua-3", 4)],
+)
+def test_polynomials_of_partitioned_schemes(scheme, order):
+    """Those of the stages; velocities of the pairs are no better than their second order at the stages."""
+    steps, errors, t = [0.2, 0.1, 0.05, 0.025], [], np.linspace(0, 2, 333)
+    for h in steps:
+        moment = lv.simulate(SPRING, q0=[1.0], v0=[0.0], scheme=scheme, h=h, t_end=2.0).at(t)
+        errors.append(max(np.abs(moment.q[:, 0] - np.cos(t)).max(), np.abs(moment.v[:, 0] + np.sin(t)).max()))
+    assert abs(measured_order(steps, errors) - order) < 0.1
+
+
+@pytest.mark.parametrize("nodes", [[0.3], [0.2, 1.0], [0.0, 0.4, 0.7], [0.1, 0.35, 0.6, 0.8, 1.0]])
+def test_weights_within_a_step(nodes):
+    """Polynomials of as many coefficients as there are nodes are met exactly, and their integrals."""
+    nodes, theta = np.array(nodes), ca.SX.sym("theta")
+    weights = [ca.vertcat(*make(nodes, theta)) for make in (lagrange_weights, integral_weights)]
+    values, integrals = (ca.Function("w", [theta], [found]) for found in weights)
+    for time in (0.0, 0.17, 0.5, 1.0):
+        at, until = (np.array(found(time)).ravel() for found in (values, integrals))
+        for k in range(len(nodes)):
+            assert at @ nodes**k == pytest.approx(time**k, abs=1e-12)
+            assert until @ nodes**k == pytest.approx(time ** (k + 1) / (k + 1), abs=1e-12)
 
 
 def test_output_of_an_adaptive_run_at_any_time_keeps_the_order_of_the_scheme():
@@ -246,6 +274,15 @@ def test_a_controlled_run_goes_on_bit_for_bit(tmp_path):
 def test_bad_control(field, value):
     with pytest.raises(lv.InputError, match=f"{field} of the step-size control must be"):
         lv.StepControl(**{field: value})
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [("smallest", 1e-300), ("largest", float("inf")), ("decrease", 0.99), ("increase", 1.0), ("patience", 1),
+     ("most_steps", 0), ("tolerance", 0.0), ("floor", 0.5)],
+)  # fmt: skip
+def test_control_at_its_limits(field, value):
+    assert getattr(lv.StepControl(**{field: value}), field) == value
 
 
 def test_without_a_tolerance_steps_do_not_outgrow_the_first():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.engine import batch
+from livens.engine import batch, member_order
 from livens.run import together
 
 CASES = {
@@ -58,7 +58,8 @@ def test_members_are_the_runs_they_would_be(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_neither_order_nor_threads_change_a_bit(case):
+def test_neither_order_nor_threads_change_a_bit(case, monkeypatch):
+    monkeypatch.setattr(batch, "_MANY", 1)  # as if they were many: threads put them into their order too
     name, scheme, _ = CASES[case]
     problem = lv.problems.load(name)
     start, parameters = members_of(problem, 37)
@@ -83,7 +84,7 @@ def test_company_changes_no_bit(monkeypatch):
     start, parameters = members_of(problem, 16)
     orders = []
     monkeypatch.setattr(
-        together, "ordered_members", lambda z, k: orders.append(batch.ordered_members(z, k)) or orders[-1]
+        together, "ordered_members", lambda z, k: orders.append(member_order.ordered_members(z, k)) or orders[-1]
     )
     many = ran(problem, None, 700, start, parameters, every=100)
     monkeypatch.setattr(together, "ordered_members", lambda z, k: np.arange(len(z)))
@@ -99,15 +100,17 @@ def test_neighbours_are_alike_in_all_their_numbers():
     random = np.random.default_rng(3)
     k, v = random.uniform(size=(4096, 1)), random.uniform(size=(4096, 1))
     z = np.hstack([v, 2 * v, np.zeros_like(v)])
-    order = batch.ordered_members(z, k)
+    order = member_order.ordered_members(z, k)
     assert sorted(order) == list(range(4096))
     groups = np.hstack([k, v])[order].reshape(-1, 8, 2)
     assert np.median(np.ptp(groups, axis=1).max(axis=1)) < 0.12  # the side of a square with eight of them is 0.044
     shuffled = random.permutation(4096)
-    other = batch.ordered_members(z[shuffled], k[shuffled])
+    other = member_order.ordered_members(z[shuffled], k[shuffled])
     np.testing.assert_array_equal(shuffled[other], order)
+    assert shuffled[member_order.first_member(z[shuffled], k[shuffled])] == member_order.first_member(z, k)
+    assert member_order.first_member(np.array([[np.nan, 2.0], [1.0, 1.0], [1.0, 0.0]]), np.zeros((3, 1))) == 2
     twins = np.repeat(z[:5], 3, axis=0)
-    assert len(set(map(tuple, twins[batch.ordered_members(twins, np.zeros((15, 1)))][::3]))) == 5
+    assert len(set(map(tuple, twins[member_order.ordered_members(twins, np.zeros((15, 1)))][::3]))) == 5
 
 
 def test_lanes_do_not_touch_each_other():

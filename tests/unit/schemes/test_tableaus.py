@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import tableaus
 from livens.errors import InputError
+from livens.schemes.recipes.relations import Relations
 
 r3, r5, r6, r15 = sqrt(3), sqrt(5), sqrt(6), sqrt(15)
 
@@ -467,3 +468,14 @@ def test_bad_tableaus():
     heun, euler = (tableaus.Tableau("one", c=[0, 1], A=[[0, 0], [1, 0]], b=b) for b in ([0.5, 0.5], [1, 0]))
     with pytest.raises(InputError, match="different nodes or weights"):
         _ = tableaus.Pair("other weights", heun, euler).order
+
+
+def test_which_methods_end_with_a_stage():
+    """Then coordinates and momenta of the last stage are those of the end of the step; of the pairs, only one is."""
+    found = {}
+    for family, (fewest, *_) in THEORY.items():
+        T = getattr(tableaus, family.replace("-", "_"))(fewest + 1)
+        found[family] = Relations(T.A, T.A, T.b, T.c, constant_mass=False).ends_with_stage
+    assert found == {family: accurate for family, (_, _, _, _, accurate, _) in THEORY.items()}
+    A, B = tableaus.lobatto_iiia(3), tableaus.lobatto_iiib(3)
+    assert not Relations(A.A, B.A, A.b, A.c, constant_mass=True).ends_with_stage

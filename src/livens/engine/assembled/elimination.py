@@ -19,6 +19,7 @@ from livens.engine.assembled.front_records import Batch, Core, Front, Source, de
 from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
 from livens.engine.assembled.lane_order import in_whole_vectors, lane_keys
 from livens.engine.assembled.stretches import in_stretches
+from livens.engine.assembled.sweep import Sweep, in_turn
 
 #: Blocks whose boundary is at most this many times that of the smallest go in the same round. Without such a tolerance
 #: a chain would be eaten from its ends.
@@ -60,6 +61,7 @@ class Elimination:
         self.factor_bases: dict[int, int] = {}
         self.tables: list[np.ndarray] = []
         self.pool_size, self.factor_size, self.rounds = int(assembly.tops[0]), 0, 0
+        self.sweep, self.of_sums, self.of_fronts = Sweep(0), list[np.ndarray](), list[np.ndarray]()
         if trial is None:
             self.core = dense_core(assembly)
             assert self.core.plan is not None
@@ -407,7 +409,9 @@ class Elimination:
             unknowns = np.array([[*front.own, *front.boundary] for front in self.fronts[number]], dtype=np.int32)
             rows = self._assembly.row_sums.places[unknowns[:, : self.classes[number].p]].astype(np.int32)
             self.tables.append(in_blocks(self.classes[number].table(sources, rows, unknowns)))
-            self.batches = in_stretches(self.batches, self.classes[number], self.tables[number])
+        self._part()
+        for made, table in zip(self.classes, self.tables, strict=True):
+            self.batches = in_stretches(self.batches, made, table)
         self.core = self._core(place)
         #: Code of the classes, in products, and how many blocks a class eliminates on average.
         self.code = sum(made.products for made in self.classes)
@@ -415,6 +419,26 @@ class Elimination:
         self.products = float(sum(made.products * len(self.fronts[n]) for n, made in enumerate(self.classes)))
         self.fronts.clear()
         self._trial = np.zeros(0)
+
+    def _part(self) -> None:
+        """In which part of a sweep pieces, sums and fronts are done, block by block."""
+        assembly, sweep = self._assembly, Sweep(self.pool_size)
+        for kernel, base in zip(assembly.kernels, assembly.bases[:, 0].tolist(), strict=True):
+            sweep.write(base, kernel.outputs, sweep.in_order(-(-kernel.piece.count // WIDTH)))
+        sums = assembly.row_sums
+        of_sums = [sweep.behind(batch.positions) for batch in sums.batches]
+        of_rows = np.zeros(sums.rows.size // WIDTH, dtype=np.int64)
+        for rows, parts in zip(sums.batches, of_sums, strict=True):
+            of_rows[rows.first // WIDTH : rows.first // WIDTH + parts.size] = parts
+        of_fronts = [np.zeros(len(table), dtype=np.int64) for table in self.tables]
+        for batch in self.batches:
+            made, blocks = batch.of, slice(batch.first, batch.stop)
+            table = self.tables[made.number][blocks]
+            rights = table[:, made.source_count : made.read_slots].reshape(len(table), -1)
+            ready = np.stack([sweep.behind(table[:, : made.source_count]), in_turn(of_rows[rights // WIDTH])], axis=1)
+            of_fronts[made.number][blocks] = parts = in_turn(ready)
+            sweep.write(self.bases[id(made)] + batch.first * WIDTH * made.outputs, made.outputs, parts)
+        self.sweep, self.of_sums, self.of_fronts = sweep, of_sums, of_fronts
 
     def _pool_place(self, source: Source) -> int:
         if source.of is None:

@@ -45,10 +45,15 @@ def in_lanes(pieces: Pieces) -> Pieces:
 def _sorted(piece: Piece, body: np.ndarray, keys: np.ndarray) -> Piece:
     bodies = body[piece.x]
     there = bodies >= 0
-    if not keys.size or not there.any() or not piece.pattern:  # no front reads what has no derivative
+    if not keys.size or not there.any() or not piece.rows.numel():  # nobody reads vectors of it
         return piece
     first = np.where(there, bodies, body.size).min(axis=1)
-    order = np.argsort(np.where(first < body.size, keys[np.minimum(first, keys.size - 1)], body.size), kind="stable")
+    key = np.where(first < body.size, keys[np.minimum(first, keys.size - 1)], body.size)
+    alike = np.argsort(key, kind="stable")
+    begins = np.flatnonzero(np.diff(key[alike], prepend=-1))
+    occurrence = np.empty(key.size, dtype=np.int64)  # among those of one body
+    occurrence[alike] = np.arange(key.size) - np.repeat(begins, np.diff(begins, append=key.size))
+    order = np.lexsort((key % WIDTH, occurrence, key // WIDTH))
     if (order == np.arange(order.size)).all():
         return piece
     tables = {name: getattr(piece, name) for name in _PLACES}

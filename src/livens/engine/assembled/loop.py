@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +20,17 @@ from livens.engine.assembled.parts import (
     solve,
     subtract,
     sum_rows,
+    sweep_back,
+    sweep_forward,
 )
-from livens.engine.assembled.prediction import RING, best_candidate
+from livens.engine.assembled.prediction import CANDIDATES, RING, best_candidate
 from livens.engine.floor import SMALL, at_the_floor
 from livens.engine.loop import REFRESH
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
-from livens.engine.lowering.words import address
+from livens.engine.lowering.words import address, bits, number
 from livens.engine.newton import CURVATURE_LIMIT, DONE, FAILED
+from livens.schemes.recipes.pieces import Pieces
 
 #: Newton's method gives up after this many corrections.
 MOST_CORRECTIONS = 25
@@ -99,15 +103,29 @@ class Room(Record):
             rows,
             np.zeros((parts, rows)),
             aligned_zeros(rows),
-            np.zeros(unknowns),
+            np.zeros(parts * unknowns + len(CANDIDATES)),
             np.zeros(2 * rows),
             np.zeros(_TOLD, dtype=np.int64),
         )
+
+    def from_step(self, begun: int) -> Room:
+        """The room from a step on."""
+        first = begun * self.parts
+        return dataclasses.replace(self, Z=self.Z[first:], X=self.X[first:], M=self.M[first:])
+
+
+def first_memory(pieces: Pieces, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The memory before the first step, of all parts of a step, with nothing in the book."""
+    memory = np.zeros((len(pieces.weights), pieces.memory.size + BOOK))
+    memory[0, : pieces.memory.size] = pieces.remember(z, np.concatenate([[0.0], c[1:]]))
+    return memory.ravel()
 
 
 @lowered
 def _residual(p: Parts, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: Doubles) -> float:
     """The residual at x; the largest of its entries in units of their bounds."""
+    if p.sweep.parts > 1:
+        return sweep_forward(p, RESIDUAL, -1, x, z, c, r, scale)
     run(p, RESIDUAL, POOL, x, z, c, p.pool)
     return sum_rows(p, r, scale)
 
@@ -141,11 +159,16 @@ def solve_step(p: Parts, x: Doubles, z: Doubles, w: Room, part: int, keep: bool)
     for iteration in range(1, MOST_CORRECTIONS + 1):
         w.told[TAKEN] = iteration
         if full:
-            run(p, NEWTON, POOL, x, z, w.c, p.pool)
-            found = sum_rows(p, w.r, scale)
+            how = KEEP if keep else FACTOR
+            if p.sweep.parts > 1:
+                found = sweep_forward(p, NEWTON, how, x, z, w.c, w.r, scale)
+                sweep_back(p, how, w.r, dx)
+            else:
+                run(p, NEWTON, POOL, x, z, w.c, p.pool)
+                found = sum_rows(p, w.r, scale)
+                solve(p, how, w.r, dx)
             if iteration == 1:
                 first = found
-            solve(p, KEEP if keep else FACTOR, w.r, dx)
         else:
             solve(p, FORWARD, w.r, dx)
         if p.turning:
@@ -197,6 +220,15 @@ def finish_step(p: Parts, r: int, corrections: int, w: Room) -> None:
     new[SLOW] = old[SLOW] + 1.0 if corrections > 1 and known >= RING else 0.0
     s = r // w.parts
     w.iterations[s] = corrections if r == s * w.parts else w.iterations[s] + corrections
+
+
+@lowered
+def all_finite(Z: Doubles, first: int, stop: int) -> bool:
+    """Whether these numbers are finite."""
+    worst = 0
+    for i in range(first, stop):
+        worst = max(worst, bits(abs(Z[i])))
+    return number(worst) < np.inf
 
 
 @lowered

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from livens.engine.assembled.assembly import END, ENDS, FLOOR, FLOORS, errors_of, gather_sums, reciprocals, run_pieces
+from livens.engine.assembled.assembly import (
+    END,
+    ENDS,
+    FLOOR,
+    FLOORS,
+    POOL,
+    errors_of,
+    gather_sums,
+    reciprocals,
+    run_pieces,
+)
 from livens.engine.assembled.fronts import BACK, FORWARD, FrontArrays, eliminate, solve_core, substitute_back
 from livens.engine.assembled.indexed import FIRST, LAST, OFFSETS
 from livens.engine.assembled.multifrontal import factor_fronts, factor_share
 from livens.engine.assembled.prediction import RING, predict
+from livens.engine.assembled.sweep import SweepTables
 from livens.engine.assembled.team import (
     ARGUMENTS,
     BACK_ROUND,
@@ -66,6 +77,7 @@ class Parts(Record):
     first_multiplier: int
     turning: bool
     team: Team
+    sweep: SweepTables
     fronts: FrontArrays
 
 
@@ -97,10 +109,44 @@ def sum_rows(p: Parts, r: Doubles, scale: Doubles) -> float:
     """The residual, and the largest of its entries in units of their bounds, as `livens.engine.newton.scaled`."""
     order(p.team, SUMS, ROWS, address(r), 0, address(scale), 0, 0)
     everybody(p)
+    return _largest(p)
+
+
+@lowered
+def _largest(p: Parts) -> float:
     worst = 0
     for i in range(LINE * p.team.size):
         worst = max(worst, p.team.largest[i])
     return number(worst)
+
+
+@lowered
+def sweep_forward(
+    p: Parts, which: int, how: int, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: Doubles
+) -> float:
+    """Evaluate pieces, sum up the residual and eliminate the fronts, part by part; without fronts for `how` below zero.
+
+    The largest entry of the residual in units of their bounds. For one thread; several share all parts at once.
+    """
+    f, t, s = p.fronts, p.team, p.sweep
+    for i in range(LINE):
+        t.largest[i] = 0
+    for part in range(s.parts):
+        tables = s.pieces + part * t.pieces * t.width
+        run_pieces(p.addresses, tables, t.pieces, t.width, which, POOL, x, z, c, p.pool)
+        _sum_batches(p, s.sums + part * t.sums * OFFSETS, t.largest, r, scale)
+        if how >= 0:
+            eliminate(f, how, 0, f.batches, s.fronts + part * f.batches * OFFSETS, p.pool, r)
+    return _largest(p)
+
+
+@lowered
+def sweep_back(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
+    """The core and all substitutions, behind `sweep_forward`."""
+    f, s = p.fronts, p.sweep
+    solve_core(f, how, p.pool, r, dx)
+    for part in range(s.parts - 1, -1, -1):
+        substitute_back(f, 0, f.batches, s.fronts + part * f.batches * OFFSETS, p.pool, dx)
 
 
 @lowered
@@ -232,10 +278,7 @@ def _share_of_sums(p: Parts, which: int, out: Doubles, scale: Doubles, first: in
         largest = p.team.largest + LINE * rank
         for i in range(LINE):
             largest[i] = 0
-        for b in range(p.team.sums):
-            table, begin = p.team.sum_tables + (rank * p.team.sums + b) * OFFSETS, p.sums[2 * b + 1]
-            if table[FIRST] < table[LAST]:
-                call(p.sums[2 * b], p.pool, scale + begin, largest, table, out + begin)
+        _sum_batches(p, p.team.sum_tables + rank * p.team.sums * OFFSETS, largest, out, scale)
     elif which == STATES:
         for i in range(first, stop):
             total = 0.0
@@ -244,3 +287,11 @@ def _share_of_sums(p: Parts, which: int, out: Doubles, scale: Doubles, first: in
             out[p.summed[i]] = total
     else:
         gather_sums(p.bound_starts, p.bound_positions, p.floors, out, first, stop)
+
+
+@lowered
+def _sum_batches(p: Parts, tables: Integers, largest: Integers, out: Doubles, scale: Doubles) -> None:
+    for b in range(p.team.sums):
+        table, begin = tables + b * OFFSETS, p.sums[2 * b + 1]
+        if table[FIRST] < table[LAST]:
+            call(p.sums[2 * b], p.pool, scale + begin, largest, table, out + begin)

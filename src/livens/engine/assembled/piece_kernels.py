@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ from livens.engine.kernels import writer
 from livens.engine.native import Code, find_or_compile, vector_library_width
 from livens.expressions.graph.roundoff import VECTOR_LIBRARY, uses_library
 from livens.expressions.layout import Layout
-from livens.schemes.recipes.pieces import Piece, Pieces, symbols
+from livens.schemes.recipes import pieces as recipe
+from livens.schemes.recipes.pieces import Piece, Pieces
 
 _HERE = ("indexed", "piece_kernels", "front_class", "row_sums")
 _OFTEN, _SELDOM = 2, 1
@@ -37,7 +38,7 @@ _OFTEN, _SELDOM = 2, 1
 @functools.cache
 def indexed_writer() -> str:
     """A fingerprint of the code that writes loops over instances."""
-    files = [Path(__file__).with_name(f"{name}.py") for name in _HERE]
+    files = [*(Path(__file__).with_name(f"{name}.py") for name in _HERE), Path(recipe.__file__)]
     return writer() + hashlib.sha256(b"".join(f.read_bytes() for f in files if f.exists())).hexdigest()
 
 
@@ -108,17 +109,16 @@ class PieceKernels:
         impulse = [] if piece.impulse is None else [piece.impulse]
         end = ca.Function("end", [*local.all, *impulse], [piece.ends, piece.keeps, piece.sums])
         library = VECTOR_LIBRARY if vector_library_width() > 1 and uses_library(newton) else 1
-        e, noise = piece.noise(library) if self.row_count else (symbols("e", local.x.numel()), ca.SX(0, 1))
-        floor = ca.Function("floor", [*local.all, e], [noise])
+        # the floor reads what its rows read, and is derived only if it must be compiled
+        rows = [ca.Function("rows", local.all, [one]) for one in (piece.rows, piece.plain) if one is not None]
         self.table = IndexTable([pieces.unknowns, pieces.layout, pieces.memory, Layout(rows=int(row_places.max()) + 1)])
         turn = None if piece.turn is None else ca.Function("turn", [*local.all, piece.turn[0]], [piece.turn[1]])
-        functions = [f for f in (newton, end, floor, turn) if f is not None]
-        used = [_used(functions, i) for i in range(7)]
+        used = _used([f for f in (newton, end, turn, *rows[1:]) if f is not None])
         self._x = {i: self.table.place(UNKNOWNS, piece.x[:, i]) for i in sorted(used[0] | used[6])}
         if turn is not None:
             self._x |= {i: self.table.place(UNKNOWNS, piece.x[:, i]) for i in range(piece.x.shape[1])}
         self._z = {i: self.table.place(STATE, piece.z[:, i]) for i in used[1]}
-        pushed = sorted(_used([end], 6))
+        pushed = sorted(_used([end])[6])
         self._impulses = {i: self.table.place(ROWS, row_places[piece.x[:, i]]) for i in pushed}
         self._m = {i: self.table.place(REMEMBERED, piece.m[:, i]) for i in used[2]}
         #: Parameters that all instances share, and those each has of its own.
@@ -141,7 +141,8 @@ class PieceKernels:
         if self.row_count:
             self._make("newton", newton)
             self._make("residual", ca.Function("residual", local.all, [piece.rows]))
-            self._make("floor", floor, stride=self.row_count, effort=_SELDOM)
+            said = " ".join([f"{library}", *(f.serialize() for f in rows)])
+            self._make("floor", lambda: self._floor(library), self.row_count, _SELDOM, said)
         if piece.ends.numel() or piece.keeps.numel() or piece.sums.numel():
             self._make("end", end, stride=len(self.summed))
         if turn is not None:
@@ -150,12 +151,29 @@ class PieceKernels:
     def address(self, name: str) -> int:
         return self.codes[name].address if name in self.codes else 0
 
-    def _make(self, name: str, function: ca.Function, stride: int | None = None, effort: int = _OFTEN) -> None:
+    def _floor(self, library: int) -> ca.Function:
+        e, noise = self.piece.noise(library)
+        return ca.Function("floor", [*self.piece.local.all, e], [noise])
+
+    def _make(
+        self,
+        name: str,
+        function: ca.Function | Callable[[], ca.Function],
+        stride: int | None = None,
+        effort: int = _OFTEN,
+        said: str = "",
+    ) -> None:
+        """Compile a function, or find it; one that is yet to be derived follows from what is `said`."""
         stride = self.outputs if stride is None else stride
         found = [self._x, self._z, self._m, self._targets, self._kept, self._sums, self.shared, self.own, self.summed]
         found += [self._side_by_side, self._impulses]
-        content = f"{indexed_writer()} {stride} {self.table.slots} {found} {function.serialize()}"
-        self.codes[name] = find_or_compile(content, lambda: self._text(name, function, stride), name, effort)
+        content = f"{indexed_writer()} {stride} {self.table.slots} {found} "
+        content += function.serialize() if isinstance(function, ca.Function) else said
+
+        def text() -> str:
+            return self._text(name, function if isinstance(function, ca.Function) else function(), stride)
+
+        self.codes[name] = find_or_compile(content, text, name, effort)
 
     def _text(self, name: str, function: ca.Function, stride: int) -> str:
         e = IndexedEmitter(name, self._side_by_side)
@@ -217,15 +235,14 @@ class PieceKernels:
             e.put(outputs[0][a], "%out", i)
 
 
-def _used(functions: Sequence[ca.Function], i: int) -> set[int]:
-    """Which entries of input i any of the functions reads."""
-    found: set[int] = set()
+def _used(functions: Sequence[ca.Function]) -> list[set[int]]:
+    """Which entries of each input any of the functions reads."""
+    found: list[set[int]] = [set() for _ in range(7)]
     for f in functions:
-        if i >= f.n_in():
-            continue
         for k in range(f.n_instructions()):
-            if f.instruction_id(k) == ca.OP_INPUT and f.instruction_input(k)[0] == i:
-                found.add(f.instruction_input(k)[1])
+            if f.instruction_id(k) == ca.OP_INPUT:
+                i, entry = f.instruction_input(k)
+                found[i].add(entry)
     return found
 
 

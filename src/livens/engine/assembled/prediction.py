@@ -57,18 +57,24 @@ def predict(X: Doubles, n: int, w: Doubles, x: Doubles, first: int, stop: int) -
 def best_candidate(
     X: Doubles, n: int, weights: Doubles, reach: Integers, known: int, first: int, stop: int, work: Doubles
 ) -> int:
-    """The candidate that would have come closest to X, in its largest error; `known` steps lie before."""
-    found, least = 0, np.inf
+    """The candidate that would have come closest to X, in its largest error; `known` steps lie before.
+
+    The last numbers of `work` are the errors. Steps are read once, however many candidates there are.
+    """
+    errors = work + n
     for candidate in range(_CANDIDATES):
-        if reach[candidate] <= known:
-            worst = 0
-            for begin in range(first, stop, _PIECE):
-                end = min(begin + _PIECE, stop)
+        errors[candidate] = 0.0
+    for begin in range(first, stop, _PIECE):
+        end = min(begin + _PIECE, stop)
+        for candidate in range(_CANDIDATES):
+            if reach[candidate] <= known:
+                worst = bits(errors[candidate])
                 predict(X, n, weights + candidate * RING, work, begin, end)
                 for i in range(begin, end):
                     worst = max(worst, bits(abs(work[i] - X[i])))
-                if number(worst) > least:
-                    break
-            if number(worst) < least:
-                found, least = candidate, number(worst)
+                errors[candidate] = number(worst)
+    found, least = 0, np.inf
+    for candidate in range(_CANDIDATES):
+        if reach[candidate] <= known and errors[candidate] < least:
+            found, least = candidate, errors[candidate]
     return found

@@ -26,6 +26,7 @@ class _Batch:
     pushes: int  # terms of forces
     table: np.ndarray  # (blocks, terms, lanes)
     two_runs: tuple[bool, ...] | None  # None where terms are not side by side
+    positions: np.ndarray  # of all terms
 
     def code(self) -> Code:
         content = f"{indexed_writer()} sums {self.table.shape[1]} {self.pushes} {self.two_runs}"
@@ -85,9 +86,9 @@ class RowSums:
         self.places[members] = first + block[at // WIDTH] * WIDTH + at % WIDTH
         if able.any():
             two = tuple(not one for one in np.asarray(single[able].all(axis=0)).tolist())
-            self.batches.append(_Batch(first, pushes, np.ascontiguousarray(told[able]), two))
+            self.batches.append(_Batch(first, pushes, np.ascontiguousarray(told[able]), two, table[able]))
         if not able.all():
-            self.batches.append(_Batch(middle, pushes, np.ascontiguousarray(table[~able]), None))
+            self.batches.append(_Batch(middle, pushes, np.ascontiguousarray(table[~able]), None, table[~able]))
 
     def compile(self) -> list[Code]:
         """The code of each batch."""

@@ -10,11 +10,13 @@ import numpy as np
 from livens.engine.assembled import code, loop
 from livens.engine.assembled.assembly import Bench
 from livens.engine.assembled.fronts import Fronts, no_fronts
+from livens.engine.assembled.indexed import LAST
 from livens.engine.assembled.loop import BOOK, CHORDS, PARTS_DONE, TAKEN, Room
-from livens.engine.assembled.memory import Copies
 from livens.engine.assembled.parts import Parts, bounds, serve
 from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
+from livens.engine.assembled.rooms import Rooms
 from livens.engine.assembled.solver import AssembledSolver
+from livens.engine.assembled.sweep import SweepTables, in_parts
 from livens.engine.assembled.team import at_work, team_of
 from livens.engine.loop import Policy
 from livens.engine.newton import DONE
@@ -71,11 +73,26 @@ class AssembledStepper:
             assembly.first_multiplier,
             assembly.turning,
             team_of(threads if self._fronts is not None else 1, bench.tables, fronts.tables, self._sum_tables),
+            self._sweep(threads),
             fronts,
         )
-        self._room: Room | None = None
-        self._copies = Copies()
+        self._rooms = Rooms(self._new_room, compiled.once("rooms", list))
         code.prepare()
+
+    def _sweep(self, threads: int) -> SweepTables:
+        """The tables of a sweep in parts; threads share the whole, and a small system is one part."""
+        e, bench, none = self._compiled.elimination, self._bench, np.zeros(0, dtype=np.int64)
+        if e is None or self._fronts is None or threads > 1 or e.sweep.parts == 1:
+            return SweepTables(1, none, none, none)
+        parts = e.sweep.parts
+        of_pieces = [e.sweep.in_order(int(blocks)) for blocks in bench.tables[:, LAST]]
+        of_fronts = [e.of_fronts[batch.of.number][batch.first : batch.stop] for batch in e.batches]
+        return SweepTables(
+            parts,
+            in_parts(bench.tables, of_pieces, parts),
+            in_parts(self._sum_tables, e.of_sums, parts),
+            in_parts(self._fronts.arrays.tables, of_fronts, parts),
+        )
 
     # -- the protocol of a tier ---------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:
@@ -85,7 +102,8 @@ class AssembledStepper:
         """All that goes on from step to step is in the carry."""
 
     def release(self) -> None:
-        """The arrays belong to this run alone: of a large system they would be a burden to keep."""
+        """The arrays of steps are for later runs; all others would be a burden to keep."""
+        self._rooms.release()
 
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
         assert policy.entry < 0, "schemes with a fictive time have no elements"
@@ -131,19 +149,16 @@ class AssembledStepper:
 
     # -- arrays -------------------------------------------------------------------------------------------------------
     def _filled(self, carry: Carry, steps: int) -> Room:
-        """Room for `steps` steps, with their past filled in. What was there before is overwritten."""
-        book, count = self._pieces.memory.size, self._count
-        w = self._room
-        if w is None or len(w.iterations) < steps:
-            w = self._room = self._new_room(steps)
-        w.Z[0], w.dx.ravel()[:] = carry.z, carry.dx
+        """Room for `steps` steps, with their past filled in."""
+        w, there = self._rooms.for_steps(carry, steps)
+        if there:
+            return w
+        w.Z[0], w.dx.ravel()[:], w.c[2:] = carry.z, carry.dx, self._k
         np.take(carry.scale.reshape(w.dx.shape), self._rows, axis=1, out=w.scale)
         self._by_step(w.X)[:RING] = carry.x if len(carry.x) == RING else carry.x[-1]
-        if carry.memory.size == count * (book + BOOK):
-            self._by_step(w.M)[0] = carry.memory
-        else:  # before the first step
-            w.M[:count] = 0.0
-            w.M[0, :book] = self._pieces.remember(carry.z, np.concatenate([[0.0, carry.t], self._k]))
+        known = carry.memory.size == self._count * (self._pieces.memory.size + BOOK)
+        constants = np.concatenate([[0.0, carry.t], self._k])
+        self._by_step(w.M)[0] = carry.memory if known else loop.first_memory(self._pieces, carry.z, constants)
         return w
 
     def _new_room(self, steps: int) -> Room:
@@ -168,10 +183,12 @@ class AssembledStepper:
         last, X, M = float(t[-1]) if taken else before.t, self._by_step(w.X), self._by_step(w.M)
         states = np.ascontiguousarray(w.Z[: taken * self._count + 1 : self._count])
         scale = np.take(w.scale, self._row_places, axis=1).ravel()
-        z, x, dx, memory = map(self._copies.of, (states[-1], X[taken : taken + RING], w.dx.ravel(), M[taken]))
-        carry = Carry(last, z, x, dx, scale, memory)
+        carry = Carry(last, states[-1], X[taken : taken + RING], w.dx.ravel().copy(), scale, M[taken])
+        self._rooms.ended(carry, taken)
         times, X, M = np.concatenate([[before.t], t]), X[RING : RING + taken], M[1 : taken + 1]
         steps = Steps(times, states, sizes, X, w.iterations[:taken], before, carry, trouble, reached, M=M)
+        if taken and loop.all_finite(states, states.shape[1], states.size):
+            return steps
         return finite(steps, w, self._compiled.layout)
 
     # -- one step, or part of one, by itself --------------------------------------------------------------------------

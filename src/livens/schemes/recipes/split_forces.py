@@ -279,7 +279,7 @@ class SplitStep:
 
 def at_start(system: System, ahead: Ahead, values: Mapping[str, Any], t: float, h: float, k: Any) -> dict[str, Any]:
     """A of the first step of a run, which starts with these coordinates and velocities, and what a black box says."""
-    A, asked = _start_function(system, ahead)(values["q"], values["v"], t, h, k)
+    A, asked = start_function(system, ahead)(values["q"], values["v"], t, h, k)
     found: dict[str, Any] = {"A": np.array(A).ravel()}
     if system.box is not None:
         n, at = system.n, np.array(asked).ravel()
@@ -294,7 +294,7 @@ def from_momenta(system: System, ahead: Ahead, q: Any, p: Any, t: Any, h: Any, k
 
 
 @functools.lru_cache(maxsize=32)
-def _start_function(system: System, ahead: Ahead) -> ca.Function:
+def start_function(system: System, ahead: Ahead) -> ca.Function:
     q, v, t, h = ca.SX.sym("q", system.n), ca.SX.sym("v", system.n), ca.SX.sym("t"), ca.SX.sym("h")
     k = ca.SX.sym("k", system.parameter_count)
     bodies, forces = twists(system), split_forces(system)
