@@ -58,7 +58,9 @@ def process(*arguments, cwd, env=None):
 def on_a_terminal(*arguments, cwd, patience=2.0, env=None):
     """The same as a process on a terminal of its own, which shows progress after `patience` seconds; all it wrote."""
     program = f"import livens.run.progress as p; p._PATIENCE = {patience}; from livens.cli import main; main()"
-    source = str(Path(sys.modules["livens"].__file__).parents[1])
+    import livens
+
+    source = str(Path(livens.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source, "TERM": "xterm", "COLUMNS": "160", **(env or {})}
     ours, its = pty.openpty()
     with subprocess.Popen(

@@ -86,7 +86,8 @@ def everything(names: list[str], scale: float, seed: int, workers: int) -> dict[
         some = share(name, seed, first, count)
         with adding:
             found[name] += some
-        print(f"  {name} {first} to {first + count}: {time.monotonic() - begun:.0f} s", flush=True)
+        taken = f"{time.monotonic() - begun:.0f} s, {some.counts['faults']} faults"
+        print(f"  {name} {first} to {first + count}: {taken}", flush=True)
 
     for alone in (False, True):
         with ThreadPoolExecutor(1 if alone else workers) as pool:

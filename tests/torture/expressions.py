@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 
 from livens import math as m
 from livens.scenario import evaluate, grammar
@@ -12,11 +13,25 @@ from torture.strings import FUNCTIONS, damaged, expression, nonsense
 
 #: What names stand for.
 VALUES = {"x": 0.75, "y": -1.25}
-_PYTHON = {**FUNCTIONS, **VALUES, "pi": math.pi, "e": math.e, "__builtins__": {}}
+#: Waves of larger numbers than this depend on how the last digit of these was rounded: powers may be products.
+_LARGEST = 1e3
+
+
+def _wave(function: Callable[[float], float]) -> Callable[[float], float]:
+    def limited(x: float) -> float:
+        if abs(x) > _LARGEST:
+            raise ArithmeticError
+        return function(x)
+
+    return limited
+
+
+_WAVES = {"sin": _wave(math.sin), "cos": _wave(math.cos)}
+_PYTHON = {**FUNCTIONS, **_WAVES, **VALUES, "pi": math.pi, "e": math.e, "__builtins__": {}}
 
 
 def expected(text: str) -> float | None:
-    """What Python says, where it says a finite number."""
+    """What Python says, where it says a finite number, and one that rounding leaves alone."""
     try:
         value = eval(text, _PYTHON)
     except ArithmeticError:

@@ -26,6 +26,9 @@ from livens.engine.step_size import Control, controlled_step
 
 #: The round-off bounds are computed anew after this many steps, and whenever a residual does not reach them.
 REFRESH = 64
+#: A residual may lie this far beyond bounds of another time and still be all rounding; what is farther off has not been
+#: solved, whatever the bounds are here: where a difference quotient is near 0/0 they are wide.
+OUTDATED = 16.0
 
 
 class Policy(NamedTuple):
@@ -112,17 +115,17 @@ def advance_equally(
                 call(kernels.floor, x, z, c, dx, scale)
             if kernels.first:
                 call(kernels.first, x, z, c, work, new)
-                ended = work[verdict] <= 1.0
+                worst = work[verdict]
             else:  # a long step has no function of its own for all that
                 call(kernels.newton, x, z, c, r, dx)
                 for i in range(n):
                     x[i] -= dx[i]
                 call(kernels.residual, x, z, c, r, dx)
-                ended = scaled(r, scale, n) <= 1.0
-                if ended:
+                worst = scaled(r, scale, n)
+                if worst <= 1.0:
                     call(kernels.end, x, z, c, r, new)
-            w.iterations[s] = 1
-            if smooth and not ended:
+            w.iterations[s], ended = 1, worst <= 1.0
+            if smooth and not ended and worst <= OUTDATED:
                 # perhaps by bounds of another time. A correction for nothing has a bias: constraints are rounded where
                 # numbers may be denser on one side, and then positions are more often too far out than too far in
                 call(kernels.floor, x, z, c, dx, scale)

@@ -30,13 +30,22 @@ class Changed:
 
 
 def act(
-    event: Event, name: str, compiled: CompiledStep, t: float, z: np.ndarray, parameters: Mapping[str, Any], h: float
+    event: Event,
+    name: str,
+    model: Model,
+    compiled: CompiledStep,
+    t: float,
+    z: np.ndarray,
+    parameters: Mapping[str, Any],
+    h: float,
 ) -> Changed:
     """The state that the action of an event leads to, consistent and complete.
 
-    Energy that it brings in or takes out counts as supplied, so that the balance of the run stays closed.
+    Energy that it brings in or takes out counts as supplied, so that the balance of the run stays closed. Parameters
+    that nobody changes are those of the run's own `model`: the step may have been compiled for another one, with the
+    same equations and other numbers.
     """
-    model, layout = compiled.model, compiled.layout
+    layout = compiled.layout
     values = {part: z[layout[part]] for part in _PARTS if part in layout}
     k = model.parameter_vector(parameters)
     said = _said(event, name, model, values, t, k, h)

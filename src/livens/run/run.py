@@ -253,8 +253,9 @@ class Run:
                 raise self._happens_again(event["name"])
             before, plan = self._carry, self._plan
             made = act(
-                watch.event(event["name"]), event["name"], self._compiled, before.t, before.z, plan.parameters, plan.h
-            )
+                watch.event(event["name"]), event["name"], plan.model, self._compiled, before.t, before.z,
+                plan.parameters, plan.h,
+            )  # fmt: skip
             event["changes"] = made.said
             self._plan = _switched(plan, [event])
             c = step_constants(plan.h, before.t, self._plan.k)

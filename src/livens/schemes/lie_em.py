@@ -9,7 +9,8 @@ from livens.models.system import System
 from livens.schemes.base import Requirement, Scheme
 from livens.schemes.livens_em import LivensEM
 from livens.schemes.recipes.frame_bodies import BodyRecipe, LieBody
-from livens.schemes.recipes.frame_equations import SPINS, FrameEquations, FrameScheme, spin_expressions, spins_at
+from livens.schemes.recipes.frame_equations import SPINS, FrameEquations, spin_expressions, spins_at
+from livens.schemes.recipes.frame_kernels import FrameScheme
 from livens.schemes.recipes.rotor_body import RotorBody, check_rotors
 from livens.schemes.step import StepEquations
 

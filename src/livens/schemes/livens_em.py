@@ -12,7 +12,8 @@ from livens.schemes.energy_momentum import EnergyMomentum
 from livens.schemes.gradients import DiscreteGradient
 from livens.schemes.recipes.elements import ElementEnergies, Share, State
 from livens.schemes.recipes.frame_bodies import DirectorBody
-from livens.schemes.recipes.frame_equations import FrameEquations, FrameScheme
+from livens.schemes.recipes.frame_equations import FrameEquations
+from livens.schemes.recipes.frame_kernels import FrameScheme
 from livens.schemes.recipes.midpoint_velocity import MidpointVelocity
 from livens.schemes.recipes.rolling import rolling
 from livens.schemes.step import StepEquations

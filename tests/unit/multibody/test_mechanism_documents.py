@@ -70,15 +70,16 @@ def test_the_examples_have_no_unstable_mode(name, monkeypatch):
     """A thousand seconds of each mechanism of a document, as it is run there: joints stay closed, the energy is
     accounted for."""
     drawn = drawn_in(name, monkeypatch)
-    assert len(drawn) >= 2
+    assert drawn
     for mb, options in drawn:
         # the end of a long chain cracks like a whip: in longer steps its equations have no solution
         usual = dict(h=0.01 if len(mb.bodies) < 20 else 0.002)
         run = mb.simulate(**(usual | options | dict(t_end=1000.0, every=1000)))
         assert run.t[-1] == pytest.approx(1000.0) and run.summary.max_constraint < 1e-12
         energy = run["total_energy"] - run.supplied_energy + run.dissipated_energy
-        sizes = [np.abs(part).max() for part in (run["total_energy"], run.supplied_energy, run.dissipated_energy)]
-        assert np.ptp(energy) < 1e-9 * max(1.0, *sizes)
+        # a ball that rolls down for so long has much of both, and their sum is zero
+        parts = (run["kinetic_energy"], run["potential_energy"], run.supplied_energy, run.dissipated_energy)
+        assert np.ptp(energy) < 1e-9 * max(1.0, *(np.abs(part).max() for part in parts))
 
 
 @pytest.mark.slow

@@ -183,6 +183,33 @@ def test_many_times_are_as_good_as_single_ones():
     assert np.abs(together[:, 0] - np.sin(times)).max() < 2e-5
 
 
+def test_actions_see_the_parameters_of_their_own_model():
+    """Steps are found by their equations: what was compiled for a model with other numbers must not lend them."""
+
+    def thrown(mass, gravity):
+        ball = lv.Element(
+            ["z"],
+            kinetic=lambda v, k: k.mass * v[0] ** 2 / 2,
+            potential=lambda q, k: k.mass * k.weight * q[0],
+            parameters=dict(mass=mass, weight=gravity),
+            name="ball",
+        )
+        model, seen = lv.System("z", elements=[ball], parameters=dict(share=mass)), []
+
+        def bounce(v, k):
+            seen.append(k.share)
+            return {"v": -v}
+
+        floor = lv.Event(lambda q: q[0], name="floor", direction=-1, action=bounce)
+        run = lv.simulate(model, [1.0], [0.0], h=0.01, t_end=2.0, events=[floor])
+        return run, seen
+
+    for mass, gravity in ((1.0, 9.81), (0.25, 2.0)):  # the second finds what was compiled for the first
+        run, seen = thrown(mass, gravity)
+        assert seen and set(seen) == {mass} and np.ptp(run.observe("total_energy")) < 1e-12
+        assert run.events[0].t == pytest.approx(np.sqrt(2 / gravity)) and run.p[-1] == pytest.approx(mass * run.v[-1])
+
+
 def test_a_thousand_times_are_no_more_work_than_ten():
     """Over 10,000 steps, what Python is called for does not grow with the number of times."""
     run = lv.simulate(OSCILLATOR, x0=[0.0, 1.0], scheme="gauss-2", h=0.01, t_end=100.0)

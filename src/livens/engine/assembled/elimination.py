@@ -434,7 +434,7 @@ class Elimination:
         for batch in self.batches:
             made, blocks = batch.of, slice(batch.first, batch.stop)
             table = self.tables[made.number][blocks]
-            rights = table[:, made.source_count : made.read_slots].reshape(len(table), -1)
+            rights = np.concatenate([table[:, slot] + offset for slot, offset in made.rights], axis=1)
             ready = np.stack([sweep.behind(table[:, : made.source_count]), in_turn(of_rows[rights // WIDTH])], axis=1)
             of_fronts[made.number][blocks] = parts = in_turn(ready)
             sweep.write(self.bases[id(made)] + batch.first * WIDTH * made.outputs, made.outputs, parts)

@@ -107,8 +107,8 @@ class IndexedEmitter(Emitter):
         if slot in self._side_by_side:
             place = self._lane(base, slot, 0, offset)
             name = self._masked("load", f"{self.type} @", f"ptr, i32, {self.bits}, {self.type}")
-            lanes = self._first_lanes(slot)
-            return self.value(f"call {self.type} @{name}(ptr {place}, i32 8, {self.bits} {lanes}, {self.type} poison)")
+            lanes, last = self._first_lanes(slot), self._last(base, slot, offset)
+            return self.value(f"call {self.type} @{name}(ptr {place}, i32 8, {self.bits} {lanes}, {self.type} {last})")
         if not quick_gathers():
             whole = "poison"
             for lane in range(WIDTH):
@@ -123,6 +123,14 @@ class IndexedEmitter(Emitter):
         return self.value(
             f"call {self.type} @{name}(<{WIDTH} x ptr> {pointers}, i32 8, <{WIDTH} x i1> {_TRUE}, {self.type} poison)"
         )
+
+    def _last(self, base: str, slot: int, offset: int) -> str:
+        """What the last lane reads, in all of them: lanes that repeat an instance must have its numbers, as what they
+        find is written over what that has found."""
+        one = self.value(f"load double, ptr {self._lane(base, slot, WIDTH - 1, offset)}, align 8")
+        alone = self.value(f"insertelement {self.type} poison, double {one}, i32 0")
+        zeros = f"<{WIDTH} x i32> zeroinitializer"
+        return self.value(f"shufflevector {self.type} {alone}, {self.type} poison, {zeros}")
 
     def _masked(self, what: str, kind: str, arguments: str) -> str:
         name = f"llvm.masked.{what}.v{WIDTH}f64.p0"

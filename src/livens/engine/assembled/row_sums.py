@@ -75,7 +75,8 @@ class RowSums:
         """Equations with these terms, blocks of which all are side by side before the others."""
         keys = terms[:, 0] if terms.shape[1] else np.arange(len(members))
         slots, at = (np.array(found) for found in in_whole_vectors(keys.tolist()))
-        table = terms[slots].astype(np.int32).reshape(-1, WIDTH, terms.shape[1]).transpose(0, 2, 1)
+        blocks = slots.size // WIDTH
+        table = terms[slots].astype(np.int32).reshape(blocks, WIDTH, terms.shape[1]).transpose(0, 2, 1)
         able, single, told = runs(table)
         able = np.asarray(able.all(axis=1))
         order = np.concatenate([np.flatnonzero(able), np.flatnonzero(~able)])

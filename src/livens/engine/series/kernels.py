@@ -17,6 +17,7 @@ from livens.engine.series.loops import LoopedRecurrences
 from livens.engine.series.vectors import Vectors, widest
 from livens.expressions.graph.constants import values_of
 from livens.expressions.graph.elementary import Field
+from livens.expressions.stages import stage
 from livens.schemes.series import SeriesEquations, best_order
 
 #: No step is shorter than this many units in the last place of the time.
@@ -342,6 +343,7 @@ def coefficient_code(equations: SeriesEquations) -> SeriesCode:
 
 def _made(equations: SeriesEquations, name: str) -> SeriesCode:
     field = equations.field
+    stage(f"deriving series of {len(equations.columns)} variables")
     step = _Step(field, equations.order, equations.columns, equations.velocities, equations.layout.size)
     text = _loop_text(step) if name == "advance" else _coefficients_text(step)
     content = f"{_writer()} {widest()} {equations.content}"

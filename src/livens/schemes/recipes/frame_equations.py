@@ -20,106 +20,13 @@ from livens.models.element import ElementModel
 from livens.models.frames import Frame, body_kinds, mass_and_euler
 from livens.models.model import digest_of
 from livens.models.system import System
-from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, State
-from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState, GGLBody, cross
-from livens.schemes.recipes.frame_chains import Chain, Slopes, chained
+from livens.schemes.recipes.frame_bodies import BodyRecipe, cross
+from livens.schemes.recipes.frame_kernels import BodyKernel, FrameKernel, FrameScheme
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.step import FlatEquations, StepEquations, table_digest
 
 #: The part of the state that holds the angular momenta of bodies in their own frames.
 SPINS = "body_spins"
-
-
-class FrameScheme:
-    """What a scheme for frame bodies says beside its name: the recipe of a body, and what elements add.
-
-    `share` is that of an `ElementScheme` with midpoint velocities as unknowns, for elements without kinetic energy.
-    """
-
-    body: type[BodyRecipe]
-    #: That of a body that is a rotor; without one, it is taken as any other.
-    rotor_body: type[BodyRecipe] | None = None
-    #: Angular momenta are part of the state.
-    spins: bool = True
-    #: Constraints hold on velocity level too: elements have a `pull` and a `hidden`.
-    both_levels: bool = False
-
-    def force_scheme(self) -> ElementScheme:
-        """The scheme whose shares are the forces on the directors."""
-        raise NotImplementedError
-
-    def pull(self, e: ElementEnergies, q: Any, v_m: Any, gam: Any, h: Any, t: Any) -> Any:
-        """What an element adds to the velocity that belongs to the momenta."""
-        raise NotImplementedError
-
-    def hidden(
-        self, e: ElementEnergies, q: Any, v_m: Any, v: Any, v1: Any, gam: Any, h: Any, t: Any
-    ) -> tuple[Any, Any, Any]:
-        """What an element adds to the rows, its constraints on velocity level, and the work of their motion."""
-        raise NotImplementedError
-
-
-class FrameKernel:
-    """What one type of element adds, as functions of its local unknowns, state and parameters."""
-
-    def __init__(self, scheme: FrameScheme, model: ElementModel, body: bool) -> None:
-        model = _massless(model, body)
-        n, m = model.n, model.m
-        v_m, lam, gam = ca.SX.sym("v_m", n), _symbols("lam", m), _symbols("gam", m)
-        q, v, v1, h, t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("v1", n), ca.SX.sym("h"), ca.SX.sym("t")
-        energies, unknown = ElementEnergies(model), SimpleNamespace(v_m=v_m, lam=lam)
-        share = scheme.force_scheme().share(energies, State(q=q, v=v_m, p=v_m), State(q=q + h * v_m), unknown, h, t)
-        rows, constraints = ca.densify(ca.vertcat(*share.rows)), _dense(share.constraints, m)
-        work = ca.densify(ca.vertcat(ca.SX(share.supplied), ca.SX(share.dissipated)))
-        self.model, self.m, self.idle = model, m, not m and _zero(rows)
-        arguments = [v_m, lam, q, h, t, model.k]
-        self.share = ca.Function("share", arguments, [rows, constraints, work])
-        #: The derivative by v_m as products of small matrices, where it is that; see `chained`.
-        self.chain: Chain | None = chained(scheme.force_scheme(), model, arguments)
-        by_v = ca.jacobian(rows, v_m) if self.chain is None else ca.SX(n, n)
-        self.slopes = ca.Function("slopes", arguments, [by_v, ca.jacobian(rows, lam), ca.jacobian(constraints, v_m)])
-        if scheme.both_levels and m:
-            pull = ca.densify(scheme.pull(energies, q, v_m, gam, h, t))
-            self.pull = ca.Function("pull", [v_m, gam, q, h, t, model.k], [pull])
-            parts = scheme.hidden(energies, q, v_m, v, v1, gam, h, t)
-            arguments = [v_m, gam, q, v, v1, h, t, model.k]
-            self.hidden = ca.Function("hidden", arguments, [ca.densify(ca.SX(part)) for part in parts])
-            by = [
-                (pull, v_m),
-                (pull, gam),
-                *((parts[0], x) for x in (v_m, gam, v1)),
-                *((parts[1], x) for x in (v_m, v1)),
-            ]
-            self.levels = Slopes(ca.Function("levels", arguments, [ca.jacobian(ca.SX(y), x) for y, x in by]))
-
-
-class BodyKernel:
-    """What one kind of body does in a step, as functions of its unknowns y, its state and its inertia.
-
-    Arguments are ``(y, q, v, p, spin, mass, euler, h)``, then the rows and the pull of the elements where they matter.
-    `rate` gives ``(q1 - q0)/h``, `balance` the equations, `end` the state at the end part by part. `slopes` are the
-    derivatives: of the balance by the variations and by the rows, of the rate by the variations, and of y by these.
-    """
-
-    def __init__(self, recipe: BodyRecipe) -> None:
-        self.recipe, n, count = recipe, recipe.d * (1 + recipe.count), recipe.count
-        y, h, mass, euler = ca.SX.sym("y", recipe.size), ca.SX.sym("h"), ca.SX.sym("m"), ca.SX.sym("E", count, count)
-        q, v, p, rows, pull = (ca.SX.sym(name, n) for name in ("q", "v", "p", "r", "f"))
-        spin = _symbols("Pi", recipe.turning)
-        old, inertia, moved = BodyState(q, v, p, spin), BodyInertia(mass, euler), recipe.moved(y, q, h)
-        state = [y, q, v, p, spin, mass, euler, h]
-        self.rate = ca.Function("rate", state, [moved.rate])
-        self.velocity = ca.Function("velocity", [*state, pull], [recipe.velocity(moved, old, pull, inertia, h)])
-        balance = recipe.balance(moved, old, rows, pull, inertia, h)
-        self.balance = ca.Function("balance", [*state, rows, pull], [balance])
-        new = recipe.end(moved, old, pull, inertia, h)
-        self.end = ca.Function("end", [*state, pull], [new.q, new.v, new.p, new.spin])
-        self.guess = ca.Function("guess", [q, v], [recipe.guess(q, v)])
-        slopes = [*recipe.slopes(moved, old, rows, inertia, h), recipe.spread(moved), recipe.turn(moved, h)]
-        self.slopes = ca.Function("slopes", [*state, rows], [ca.sparsify(part) for part in slopes])
-        if isinstance(recipe, GGLBody):
-            parts = [ca.sparsify(part) for part in recipe.level_slopes(moved, old, rows, pull, inertia, h)]
-            self.levels = Slopes(ca.Function("levels", [*state, rows, pull], parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,14 +404,6 @@ def spin_expressions(system: System, q: Any, p: Any) -> Any:
     return ca.vertcat(*found)
 
 
-def _massless(model: ElementModel, body: bool) -> ElementModel:
-    """The same type without kinetic energy; of a body, without the constraints that keep it rigid too."""
-    through = {role: given for role, given in model.through.items() if role != "kinetic"}
-    parts = model.q, model.v, model.t, model.k, model.quaternions
-    g = ca.SX(0, 1) if body else model.g[: model.on_position] if model.on_position else ca.SX(0, 1)
-    return ElementModel(*parts, ca.SX(0), model.V, model.R, model.F, g, through, model.rates)
-
-
 def _rest(kernel: FrameKernel, slopes: Any, arguments: Any, places: list[int], products: list[Any]) -> Any:
     """The derivative of an element's rows by v_m but for its products, which are noted with their places."""
     if kernel.chain is None:
@@ -527,18 +426,6 @@ def _placed(block: Any, rows: list[int], columns: list[int], shape: tuple[int, i
     block = ca.sparsify(block)
     i, j = block.sparsity().get_triplet()
     return ca.SX.triplet([rows[a] for a in i], [columns[b] for b in j], ca.SX(block.nz[:]), *shape)
-
-
-def _symbols(name: str, count: int) -> Any:
-    return ca.SX.sym(name, count) if count else ca.SX(0, 1)
-
-
-def _dense(blocks: Any, count: int) -> Any:
-    return ca.densify(ca.vertcat(*blocks)) if count else ca.SX(0, 1)
-
-
-def _zero(rows: Any) -> bool:
-    return all(ca.SX(rows[i]).is_zero() for i in range(rows.numel()))
 
 
 def _at(values: Any, where: slice) -> Any:

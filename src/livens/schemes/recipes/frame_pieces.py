@@ -16,7 +16,8 @@ from livens.expressions.layout import Layout
 from livens.models.frames import mass_and_euler
 from livens.schemes.recipes.element_pieces import ledger
 from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState, LieBody
-from livens.schemes.recipes.frame_equations import SPINS, BodyKernel, FrameEquations, FrameKernel
+from livens.schemes.recipes.frame_equations import SPINS, FrameEquations
+from livens.schemes.recipes.frame_kernels import BodyKernel, FrameKernel
 from livens.schemes.recipes.pieces import (
     Local,
     Piece,

@@ -20,7 +20,8 @@ from livens.expressions.layout import Layout
 from livens.models.frames import mass_and_euler
 from livens.schemes.recipes.element_pieces import ledger
 from livens.schemes.recipes.frame_bodies import BodyInertia, BodyRecipe, BodyState, GGLBody, LieBody, Motion
-from livens.schemes.recipes.frame_equations import SPINS, BodyKernel, FrameEquations
+from livens.schemes.recipes.frame_equations import SPINS, FrameEquations
+from livens.schemes.recipes.frame_kernels import BodyKernel
 from livens.schemes.recipes.frame_pieces import (
     Attachment,
     Bodies,
