@@ -59,8 +59,9 @@ def reference(name):
     That is a Taylor series, where the rates of a model follow; else many steps of an accurate scheme, and half as many.
     """
     problem, span = lv.problems.load(name), SPANS[name]
-    if "taylor" in fitting(name):
-        return by_series(problem, span)
+    series = by_series(problem, span) if "taylor" in fitting(name) else None
+    if series is not None:
+        return series
     usual = max(fitting(name), key=lambda scheme: (not lv.schemes.get(scheme).fictive, lv.schemes.get(scheme).order))
     names = problem.system.error_variables
     for scheme in [best for best in _BEST if best in fitting(name)] or [usual]:
@@ -74,12 +75,15 @@ def reference(name):
 
 
 def by_series(problem, span):
-    """Taylor series for two tolerances, compared at some of the times."""
+    """Taylor series for two tolerances, compared at some of the times; None where a series does not get through."""
     times = problem.t0 + np.linspace(0.0, span, _SAMPLES)
-    fine, coarse = (
-        lv.simulate(problem, scheme="taylor", t_end=times[-1], control=lv.StepControl(tolerance=small), progress=False)
-        for small in (1e-15, 1e-13)
-    )
+    options = dict(scheme="taylor", t_end=times[-1], progress=False)
+    try:
+        fine, coarse = (
+            lv.simulate(problem, control=lv.StepControl(tolerance=small), **options) for small in (1e-15, 1e-13)
+        )
+    except lv.IntegrationError:
+        return None
     there, near = fine.at(times), coarse.at(times)
     names = problem.system.error_variables
     return fine, {name: np.abs(getattr(there, name) - getattr(near, name)).max(axis=0) for name in names}

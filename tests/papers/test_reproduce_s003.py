@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from livens import problems, reproduce
+from livens.reproduce.s003 import beyond
 from livens.reproduce.s003 import runs as shared
 from livens.reproduce.s003.pendulum import _local_errors
 from livens.reproduce.s003.runs import bdf, drifts, largest_ratio, steady, straight, until_failure
@@ -100,3 +101,10 @@ def test_the_report_in_one_go(tmp_path):
 def test_runs_are_shared():
     first = shared.adaptive("kepler", "sundman", 0.02, 1.0)
     assert shared.adaptive("kepler", "sundman", 0.02, 1.0) is first
+
+
+@pytest.mark.parametrize("claims", [beyond.of_higher_order, beyond.other_splittings, beyond.kick_midpoint_kick])
+def test_schemes_that_the_papers_lead_to(claims):
+    """The claims of papers III and V hold for them, too."""
+    found = claims()
+    assert len(found) >= 2 and all(claim.holds for claim in found), [claim.measured for claim in found]

@@ -400,7 +400,7 @@ class Formulation(DescriptorModel):
             raise InputError("the equations cannot be evaluated at q0, v0: the result is not finite")
         lam = np.zeros(e.m)
         lam[kept] = np.linalg.lstsq(matrix, np.concatenate([f.ravel(), -b.ravel()[kept]]), rcond=None)[0][e.n :]
-        if ca.depends_on(e.f, e.lam):
+        if self._reacting:
             lam = self._with_reactions(q, v, s, lam, t0, k)
         y = np.concatenate([s, lam, np.zeros(len(self.algebraic) - len(s) - e.m)])
         return InitialState(t0, {"x": np.concatenate([q, v])} | ({"y": y} if self.algebraic else {}), dropped)
@@ -411,10 +411,18 @@ class Formulation(DescriptorModel):
 
     def _at(self, q: np.ndarray, v: np.ndarray, s: np.ndarray, t: float, k: np.ndarray) -> list[np.ndarray]:
         """g and its rate, G, M, f, and A and b of the constraint on acceleration level."""
+        return [np.array(value) for value in self._levels(q, v, s, t, k)]
+
+    @functools.cached_property
+    def _levels(self) -> ca.Function:
         e = self.equations
         f = ca.substitute(e.f, e.lam, ca.SX.zeros(e.m))
-        at = ca.Function("at", [e.q, e.v, e.s, e.t, e.k], [e.g, e.velocity_constraint, e.G, e.M, f, *self._level()])
-        return [np.array(value) for value in at(q, v, s, t, k)]
+        return ca.Function("at", [e.q, e.v, e.s, e.t, e.k], [e.g, e.velocity_constraint, e.G, e.M, f, *self._level()])
+
+    @functools.cached_property
+    def _reacting(self) -> bool:
+        """Whether forces depend on multipliers."""
+        return bool(ca.depends_on(self.equations.f, self.equations.lam))
 
     def _with_reactions(
         self, q: np.ndarray, v: np.ndarray, s: np.ndarray, lam: np.ndarray, t: float, k: np.ndarray

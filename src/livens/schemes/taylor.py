@@ -58,12 +58,8 @@ class Taylor(Scheme):
         found = super().missing(model)
         if not found and "descriptor" in model.forms and _explicit(model) is None:
             return ["equations from which all rates follow, if need be by reducing their index"]
-        if not found and not all_smooth(_equations(model, self.order).rates):
-            try:
-                _equations(model, self.order).field  # noqa: B018  # it is kept
-            except ModelError as error:
-                return [f"functions that are smooth, without {error}"]
-        return found
+        rough = None if found else _rough(model, self.order)
+        return found if rough is None else [f"functions that are smooth, without {rough}"]
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> SeriesEquations:
         return _equations(model, self.order)
@@ -84,6 +80,19 @@ class TaylorOfOrder(Taylor):
 
     def for_tolerance(self, tolerance: float) -> Scheme:
         return self
+
+
+@functools.lru_cache(maxsize=64)
+def _rough(model: Any, order: int) -> str | None:
+    """What of a model has no Taylor series."""
+    equations = _equations(model, order)
+    if all_smooth(equations.rates):
+        return None
+    try:
+        equations.field  # noqa: B018  # it is kept
+    except ModelError as error:
+        return str(error)
+    return None
 
 
 @functools.lru_cache(maxsize=64)

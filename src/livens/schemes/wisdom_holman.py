@@ -60,7 +60,7 @@ class CorrectedWisdomHolman(WisdomHolman):
     symmetric = False
 
     def __init__(self, n: float) -> None:
-        if n != int(n) or not 1 <= n <= _MOST:
+        if not 1 <= n <= _MOST or n != int(n):
             raise InputError(f"the number of Wisdom-Holman steps in a step must be whole and at least 1, got {n:g}")
         self.count, self.corrected = int(n), True
         self.name = f"wisdom-holman:{self.count}"
