@@ -28,6 +28,12 @@ def named(run):
     return {row.name: row for row in reversed(verdicts.rows(run))}
 
 
+def test_energy_is_called_a_balance_where_some_is_supplied_or_lost():
+    for name, balance in (("simple-pendulum", False), ("double-four-bar-damped", True)):
+        run = lv.simulate(lv.problems.load(name), t_end=0.05)
+        assert verdicts.rows(run)[0].quantity.endswith(" (balance)") is balance
+
+
 # -- an energy that is zero at the start --------------------------------------------------------------------------
 def test_an_energy_of_zero_is_not_compared_with_its_own_deviation():
     """H(0) = 0, and |H - H0| of the size of round-off: that is no deviation of 100 %."""

@@ -282,3 +282,19 @@ def test_where_no_lane_can_be_extrapolated_the_guess_of_the_scheme_is_taken():
     alone = lv.simulate(problem, scheme="livens-em", h=0.5, t_end=50.0)
     assert many.newton_iterations == pytest.approx(alone.statistics.newton_iterations, rel=0.02)
     np.testing.assert_allclose(many.q[0], alone.q, atol=1e-9)
+
+
+def test_parameters_of_members_are_shared_ones_and_those_that_differ():
+    system = lv.System(
+        "x y",
+        elements=[
+            lv.Element("x", kinetic=lambda v, k: k.m * v @ v / 2, parameters={"m": 1.0}, name="left"),
+            lv.Element("y", kinetic=lambda v, k: k.m * v @ v / 2, parameters={"m": 2.0}, name="right"),
+            lv.Element(["x", "y"], potential=lambda q, k: k.g * (q[0] - q[1]) ** 2, name="spring"),
+        ],
+        parameters={"g": 3.0},
+    )
+    found = lv.ensemble(
+        system, scheme="livens-em", q0=[1.0, 0.0], v0=[0.0, 0.0], parameters={"left.m": [1.0, 4.0]}, h=0.01, t_end=0.1
+    )
+    assert set(found.parameters) == {"g", "left.m"} and found.parameters["left.m"].tolist() == [1.0, 4.0]
