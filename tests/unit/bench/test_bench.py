@@ -280,6 +280,7 @@ def test_other_codes_solve_the_same_slider_crank(code):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # other versions of these codes have other names for the same
 @pytest.mark.parametrize("code", ["exudyn", "mujoco"])
 @pytest.mark.parametrize(
     ("problem", "look", "theirs", "h", "t_end"),
