@@ -359,6 +359,8 @@ def test_what_a_crowd_refuses():
             mb.crowd("other", bodies, **given)
     with pytest.raises(InputError, match="at least two bodies"):
         mb.crowd("other", bodies[:1], **laws())
+    with pytest.raises(InputError, match="only once"):
+        mb.crowd("other", [*bodies, bodies[0]], **laws())
     with pytest.raises(InputError, match="already"):
         mb.crowd("heap", bodies, **laws())
     with pytest.raises(InputError, match="not planes alone"):

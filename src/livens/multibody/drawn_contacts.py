@@ -107,7 +107,7 @@ class DrawnContacts(Drawing):
         if not isinstance(bodies, (list, tuple)) or len(bodies) < 2:
             raise InputError(f"{name}: a crowd is of at least two bodies in a list, got {bodies!r}")
         self._new(name)
-        made = self._crowds[name] = DrawnCrowd(
+        made = DrawnCrowd(
             name,
             [self._touching(one) for one in bodies],
             _law(name, law, stiffness),
@@ -115,6 +115,9 @@ class DrawnContacts(Drawing):
             Friction.of(friction),
             None if margin is None else positive(f"{name}: the margin", margin),
         )
+        if len({id(one) for one in bodies}) < len(bodies):  # it would touch everything twice
+            raise InputError(f"{name}: a body is in a crowd only once, got {bodies!r}")
+        self._crowds[name] = made
         return made
 
     def _touching(self, given: Any) -> Shape:
