@@ -54,6 +54,39 @@ def test_errors_fall_with_the_unit_of_fictive_time():
     assert errors[-1] < errors[0] / 6
 
 
+@functools.cache
+def dropped():
+    """A stone that bounces on hard ground for ever."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    stone = mb.sphere("stone", at=[0, 0, 1], radius=0.1, mass=1.0)
+    mb.contact(stone, mb.ground, law="hertz")
+    mb.start(stone, velocity=[0, 0, -1])
+    return mb
+
+
+@pytest.mark.parametrize(("unit", "smooth"), [(0.1, 1e-5), (0.05, 1e-5), (0.05, 1e-9), (0.02, 1e-5), (0.02, 1e-4)])
+def test_no_step_jumps_into_a_contact(unit, smooth):
+    """In a flight a step is as long as ten times the depth of a blow: the contact is seen before it is met, however
+    short the length is that is asked for. Errors of some sixty blows fall with the unit."""
+    mb = dropped()
+    run = mb.simulate(t_end=40.0, h=unit, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smooth=smooth), every=7)
+    flying = run["stone.position"][:, 2] > 0.15
+    energy = run["total_energy"][flying]
+    assert np.abs(energy / energy[0] - 1).max() < 1.5 * unit**2
+    fastest = np.sqrt(2 * energy[0] - 2 * 9.81 * 0.1)
+    assert unit / np.sqrt(SOFT) * fastest > 4 * run["stone-ground.depth"].max()
+
+
+@pytest.mark.slow
+def test_a_stone_bounces_for_a_thousand_seconds():
+    run = dropped().simulate(
+        t_end=1000.0, h=0.02, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smooth=1e-5), every=10
+    )
+    flying = run["stone.position"][:, 2] > 0.15
+    energy = run["total_energy"][flying]
+    assert len(energy) > 1e5 and np.abs(energy / energy[0] - 1).max() < 5e-3
+
+
 def test_joints_and_penalties_stay_where_they_are():
     """A pendulum that hits a wall: an exact joint, steps that follow the blow."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])

@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.math import Scalar
 from livens.models.crowd import Crowd
 from livens.models.found_contacts import FoundContacts
 from livens.models.hamiltonian.model import Hamiltonian
@@ -26,6 +27,7 @@ from livens.schemes.recipes.split_forces import Ahead, SplitStep, at_start, from
 from livens.schemes.recipes.split_scales import first_scale, scale_of
 from livens.schemes.recipes.twists import twists
 from livens.schemes.scaling import Scaling, StiffnessEstimate, written
+from livens.schemes.scaling.stiffness import Stiffness
 from livens.schemes.step import Box, StepEquations
 from livens.schemes.stormer_verlet import SEPARABLE
 
@@ -208,7 +210,7 @@ class SemiExplicit(MapScheme):
         if self.scaling is not None:
             # there was no step yet: look as far ahead as in the longest one
             last = h * self.scaling.limit**-0.5 if isinstance(self.scaling, StiffnessEstimate) else h
-            scale = float(self._scale(phase, q, p, t, last))
+            scale = float(self._scale(phase, q, p, t, last, h))
             if not (np.isfinite(scale) and scale > 0):
                 where = f"the scaling {self.scaling} is {scale:g} in the initial state"
                 raise InputError(f"{where}; it must be finite and greater than 0")
@@ -279,7 +281,7 @@ class SemiExplicit(MapScheme):
         q, p, t = old.q + size * u, old.p + size * (A + B), t + size
         supplied = size * (ca.dot(A_free + B_free, u) + A_rate + B_rate)
         if self.fictive:
-            new = {"t": t, "scale": self._scale(phase, q, p, t, size)}
+            new = {"t": t, "scale": self._scale(phase, q, p, t, size, eps)}
             size = eps * new["scale"]
         if self.kept:
             new["A"] = self._ahead(phase, q, p, t, size, 2 * (u - old.v))
@@ -325,12 +327,15 @@ class SemiExplicit(MapScheme):
         speed = v + a * change if self.ahead.extrapolated else v
         return ca.Function("A", [m.q, m.v, m.t, m.k], [parts])(q + a * h * v, speed, t + a * h, phase.k)
 
-    def _scale(self, phase: Phase, q: Any, p: Any, t: Any, last: Any) -> Any:
-        """The scaling here, after a step of size `last`."""
-        m, size = phase.model, ca.SX.sym("h")
+    def _scale(self, phase: Phase, q: Any, p: Any, t: Any, last: Any, unit: Any) -> Any:
+        """The scaling here, after a step of size `last`, in steps of a `unit` of fictive time."""
+        m, size, eps = phase.model, ca.SX.sym("h"), ca.SX.sym("eps")
         if isinstance(self.scaling, StiffnessEstimate):
             s = self.scaling.expression(m, size, self.alpha)
+        elif isinstance(self.scaling, Stiffness):
+            s = self.scaling.expression(m, Scalar(eps))
         else:
             assert self.scaling is not None
             s = self.scaling.expression(m)
-        return ca.Function("s", [m.q, m.p, m.v, m.t, m.k, size], [s])(q, p, phase.T_p(p), t, phase.k, last)
+        s = ca.Function("s", [m.q, m.p, m.v, m.t, m.k, size, eps], [s])
+        return s(q, p, phase.T_p(p), t, phase.k, last, unit)

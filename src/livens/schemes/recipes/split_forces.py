@@ -154,8 +154,8 @@ class Ahead:
         return ca.densify(ca.vertcat(there, forces.twists.lifted(there, speed), t + self.alpha * h))
 
 
-#: Of coordinates, velocities, time, the size of the last step and parameters.
-Scale = Callable[[Any, Any, Any, Any, Any], Any]
+#: Of coordinates, velocities, time, the size of the last step, the unit of fictive time and parameters.
+Scale = Callable[[Any, Any, Any, Any, Any, Any], Any]
 
 
 class SplitStep:
@@ -236,7 +236,7 @@ class SplitStep:
         new["multipliers"] = multipliers
         following = h
         if self.scale is not None:
-            new |= dict(t=t + h, scale=self.scale(q, u1, t + h, h, k))
+            new |= dict(t=t + h, scale=self.scale(q, u1, t + h, h, unit, k))
             following = unit * new["scale"]
         if self.kept:
             new["A"] = self.ahead(f, q, u1, u1 - u0, t + h, following, k)

@@ -23,13 +23,13 @@ def scale_of(system: System, scaling: Scaling | StiffnessEstimate, alpha: float)
         return _estimated(system, scaling.limit, alpha)
     bodies = twists(system)
 
-    def scale(q: Any, u: Any, t: Any, last: Any, k: Any) -> Any:
+    def scale(q: Any, u: Any, t: Any, last: Any, unit: Any, k: Any) -> Any:
         def mobility(force: Any) -> Any:
             """``f.M^-1 f``: one over the mass that a force of unit size moves."""
             own = bodies.contracted(q, force)
             return ca.dot(own, bodies.accelerations(q, ca.SX.zeros(bodies.size), own, k, gyroscopic=False))
 
-        return scaling.of_system(system, q, k, mobility)
+        return scaling.of_system(system, q, bodies.lifted(q, u), k, mobility, unit)
 
     return scale
 
@@ -42,7 +42,7 @@ def _estimated(system: System, limit: float, alpha: float) -> Scale:
     """
     forces, bodies = split_forces(system), twists(system)
 
-    def scale(q: Any, u: Any, t: Any, last: Any, k: Any) -> Any:
+    def scale(q: Any, u: Any, t: Any, last: Any, unit: Any, k: Any) -> Any:
         here = forces.pushed(forces.expensive, q, u, t, k).force
         there = forces.pushed(forces.expensive, bodies.moved(q, alpha * last * u), u, t + alpha * last, k).force
         change = there - here
@@ -58,7 +58,8 @@ def first_scale(system: System, scale: Scale, scaling: Any, values: Any, t: floa
     """The scale before the first step; an estimate looks as far ahead as in the longest one."""
     last = h * scaling.limit**-0.5 if isinstance(scaling, StiffnessEstimate) else h
     q, v = ca.SX.sym("q", system.n), ca.SX.sym("v", system.n)
-    function = ca.Function("s", [q, v], [scale(q, twists(system).twist(q, v), t, last, ca.DM(np.asarray(k)))])
+    u = twists(system).twist(q, v)
+    function = ca.Function("s", [q, v], [scale(q, u, t, last, h, ca.DM(np.asarray(k)))])
     found = float(function(values["q"], values["v"]))
     if not (np.isfinite(found) and found > 0):
         raise InputError(

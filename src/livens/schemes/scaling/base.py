@@ -37,7 +37,7 @@ class Scaling:
         """g, of any two expressions that stand for the energies (S003 paper III, eq. 11)."""
         raise InputError(f"the scaling {self} is not {WANTS['energies']}")
 
-    def of_system(self, system: Any, q: Any, k: Any, mobility: Any) -> Any:
+    def of_system(self, system: Any, q: Any, v: Any, k: Any, mobility: Any, unit: Any) -> Any:
         """g of a system that is taken element by element; `mobility` says ``f.M^-1 f`` of forces on the coordinates."""
         raise InputError(
             f"the scaling {self} is made for models in coordinates and momenta; for bodies and joints there are "

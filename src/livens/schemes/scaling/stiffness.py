@@ -17,6 +17,8 @@ from livens.schemes.scaling.base import Scaling, limit_of
 
 #: Where a norm vanishes it has no derivative; this bound for its square keeps 0/0 out.
 _TINY = 1e-300
+#: A contact sets in over no less than this part of the way of the longest step.
+_SEEN = 0.25
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,12 @@ class Stiffness(Scaling):
     smooth: float | None
     simplified: bool
 
-    def expression(self, model: Any) -> Any:
+    def expression(self, model: Any, unit: Any = None) -> Any:
+        """Of q alone; of velocities too where the `unit` of fictive time is given, see `of_system`."""
         if not model.separable or model.inverse_mass is None:
             raise InputError(f"the scaling {self} needs a Hamiltonian with a constant mass matrix")
         matrix = ca.hessian(_without_contacts(model), model.q)[0]
-        for gap, size in self._contacts(model):
+        for gap, size in self._contacts(model, unit):
             # S003 paper II, eq. 28; simplified, a contact is as stiff in all directions of the coordinates it touches
             direction = ca.gradient(gap, model.q)
             shape = ca.diag(ca.SX.ones(direction.sparsity())) if self.simplified else direction @ direction.T
@@ -38,7 +41,18 @@ class Stiffness(Scaling):
         norm = ca.fabs(rates) if model.n == 1 else ca.sqrt(ca.fmax(ca.sumsqr(rates), _TINY))
         return (norm + self.limit) ** -0.5
 
-    def _contacts(self, model: Hamiltonian) -> Iterator[tuple[Any, Any]]:
+    def _length(self, rate: Any, unit: Any) -> Any:
+        """Over which a contact sets in whose gap changes at this rate.
+
+        A step that jumps over it would meet the whole stiffness unprepared, with a force that is anything; so it grows
+        with the way of the longest step. The rate is squared: forwards and backwards in time it is the same.
+        """
+        assert self.smooth is not None
+        if unit is None or not self.limit:
+            return self.smooth
+        return m.sqrt(self.smooth**2 + (_SEEN * unit * rate) ** 2 / self.limit)
+
+    def _contacts(self, model: Hamiltonian, unit: Any) -> Iterator[tuple[Any, Any]]:
         """Gap and stiffness of every contact."""
         for element, q, k in _elements(model):
             if not hasattr(element, "gaps"):
@@ -46,13 +60,14 @@ class Stiffness(Scaling):
             if self.smooth is None:
                 raise InputError(f"the scaling {self} needs a length `smooth` for contacts, such as '{element.name}'")
             for gap in element.gaps(m.symbols(q), k):
-                yield m.expression(gap), m.expression(element.stiffness(gap, k, self.smooth))
+                rate = m.Scalar(ca.SX(ca.jtimes(m.expression(gap), model.q, model.v)))
+                yield m.expression(gap), m.expression(element.stiffness(gap, k, self._length(rate, unit)))
 
-    def of_system(self, system: Any, q: Any, k: Any, mobility: Any) -> Any:
+    def of_system(self, system: Any, q: Any, v: Any, k: Any, mobility: Any, unit: Any) -> Any:
         """The same of a system that is taken element by element: each contact with the mass that it moves.
 
         Its square is the sum of the squared frequencies ``k_i/m_i`` of all contacts; what is not a contact is left to
-        the part of a scheme that is implicit.
+        the part of a scheme that is implicit. Steps of a `unit` of fictive time see a contact before they jump over it.
         """
         total = ca.SX(0)
         for element, index, where in zip(system.elements, system.indices, system.parameter_indices, strict=True):
@@ -61,12 +76,14 @@ class Stiffness(Scaling):
             if self.smooth is None:
                 raise InputError(f"the scaling {self} needs a length `smooth` for contacts, such as '{element.name}'")
             own, local, size = ca.SX.sym("q", len(index)), ca.SX.sym("k", len(where)), system.shared.size
+            speeds, step = ca.SX.sym("v", len(index)), ca.SX.sym("unit")
             named = system.shared.symbols(local[:size]) | element.parameters.symbols(local[size:]) | element.constants
             for gap in element.gaps(m.symbols(own), Namespace(named)):
-                hardness = m.expression(element.stiffness(gap, Namespace(named), self.smooth))
                 slope = ca.densify(ca.gradient(m.expression(gap), own))
-                both = ca.Function("contact", [own, local], [ca.SX(hardness), slope])
-                value, direction = both(q[list(index)], k[list(where)])
+                length = self._length(m.Scalar(ca.dot(slope, speeds)), m.Scalar(step))
+                hardness = m.expression(element.stiffness(gap, Namespace(named), length))
+                both = ca.Function("contact", [own, speeds, local, step], [ca.SX(hardness), slope])
+                value, direction = both(q[list(index)], v[list(index)], k[list(where)], unit)
                 force = ca.SX.zeros(system.n)
                 force[list(index)] = direction
                 total += (value * mobility(force)) ** 2
@@ -81,7 +98,8 @@ def stiffness(limit: float, smooth: float | None = None, simplified: bool = Fals
     """``(|M^-1 V''| + limit)^(-1/2)``: steps follow the frequency of the motion (S003 paper II, 3.2).
 
     The norm is that of Frobenius; steps are never longer than ``eps limit^(-1/2)``. A contact sets in at once, which
-    would make steps jump: `smooth` is the length it takes to set in here (only here, not in the forces). If
+    would make steps jump: `smooth` is the length it takes to set in here (only here, not in the forces). Schemes whose
+    scaling may see velocities (`semi-explicit`) take no less than a quarter of the way of the longest step. If
     `simplified`, second derivatives beside the diagonal, and the directions of contacts, are left out.
 
     >>> str(stiffness(1.0))
