@@ -65,6 +65,10 @@ def by_element(result: Result, what: Any) -> dict[str, np.ndarray]:
             more = _moving_constraints(result, system)
             moving = list(more)
             works = np.column_stack([works, *more.values()])
+        elif what == "dissipated_energy":
+            more = _rubbing(result, system)
+            moving = list(more)
+            works = np.column_stack([works, *more.values()])
         values = _balanced(works, np.diff(np.asarray(getattr(result, what))))
     names = _names(system)
     found: dict[str, np.ndarray] = {}
@@ -97,8 +101,18 @@ def _of_crowds(result: Result, system: System, what: str) -> tuple[list[str], li
 
 def _table(result: Result, system: System, own: columns.ElementColumns) -> np.ndarray:
     """What elements say about the state, at every stored time."""
-    column, k = _Column(system, ElementTable(own), (own.width,)), result.parameter_vector
-    return np.concatenate([column(block, k) for block in rows_of(result, column.variables)])
+    column, found, first = _Column(system, ElementTable(own), (own.width,)), list[np.ndarray](), 0
+    pieces = result.parameter_pieces
+    for block in rows_of(result, column.variables):
+        rows = len(next(iter(block.values())))
+        values = np.empty((rows, own.width))
+        for (start, k), (end, _) in zip(pieces, [*pieces[1:], (len(result.t), None)], strict=True):
+            a, b = max(start - first, 0), min(end - first, rows)
+            if a < b:  # as actions of events have left the parameters
+                values[a:b] = column({name: part[a:b] for name, part in block.items()}, k)
+        found.append(values)
+        first += rows
+    return np.concatenate(found)
 
 
 def _steps_of(powers: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -121,6 +135,28 @@ def _moving_constraints(result: Result, system: System) -> dict[int, np.ndarray]
         own = system.multiplier_slices[i]
         lam, here = result.multipliers[1:, own], rates[:, own]
         found[i] = np.einsum("ij,ij->i", lam, (here[1:] + here[:-1]) / 2) * np.diff(result.t)
+    return found
+
+
+def _rubbing(result: Result, system: System) -> dict[int, np.ndarray]:
+    """What constraints that rub take in every step, by element."""
+    rubbing = [group for group in system.groups if group.model.rubs]
+    if not rubbing:
+        return {}
+    if "multipliers" not in result.stored:
+        raise MissingVariableError("multipliers", result.stored)
+
+    def speed(e: Any) -> Any:
+        lost = ca.SX.zeros(e.model.m)
+        if e.model.rubs:
+            lost[0] = ca.dot(e.model.rates.drag, e.model.v)
+        return lost
+
+    speeds = _table(result, system, columns.placed(system, system.m, speed, lambda group: group.constraints))
+    found = {}
+    for i in sorted(int(i) for group in rubbing for i in group.elements):
+        own = system.multiplier_slices[i].start
+        found[i] = result.multipliers[1:, own] * (speeds[1:, own] + speeds[:-1, own]) / 2 * np.diff(result.t)
     return found
 
 

@@ -160,7 +160,7 @@ def _consistent(result: Result) -> np.ndarray | None:
         return None
     matrix, right = dynamics(system).acceleration_system
     both = dynamics(system).evaluator(ca.horzcat(ca.densify(matrix), ca.densify(right)))
-    table = both(result.q[-1], result.v[-1], float(result.t[-1]), result.parameter_vector)[0]
+    table = both(result.q[-1], result.v[-1], float(result.t[-1]), result.parameter_pieces[-1][1])[0]
     kept = [i for i in range(len(table)) if i - system.n not in result.facts.dropped]
     if not np.isfinite(table).all():
         return None

@@ -133,7 +133,7 @@ class Capabilities:
     def conservative(self) -> bool:
         """No dissipation, no applied forces, nothing depends on time."""
         return self.autonomous and not any(
-            not model.R.is_zero() or model.F.nnz() > 0 or model.driven for model in self._distinct
+            not model.R.is_zero() or model.F.nnz() > 0 or model.driven or model.rubs for model in self._distinct
         )
 
     @functools.cached_property

@@ -18,7 +18,7 @@ from livens.expressions.probe import Probe
 from livens.expressions.pure import pure_key
 from livens.expressions.read import ModelFunction, Reader
 from livens.models.model import digest_of, serialized
-from livens.models.rates import Rates, Turning, read_rates
+from livens.models.rates import Rates, Rubbing, Turning, read_rates
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Element:
         constraints: ModelFunction | None = None,
         dissipation: ModelFunction | Through | None = None,
         forces: ModelFunction | Through | None = None,
-        velocity_constraints: ModelFunction | Turning | None = None,
+        velocity_constraints: ModelFunction | Turning | Rubbing | None = None,
         parameters: Mapping[str, Any] | None = None,
         name: str = "",
         constraint_names: Sequence[str] | None = None,
@@ -138,7 +138,7 @@ class Element:
             raise ModelError("quaternions and frames must be lists of places of coordinates") from None
         functions = (kinetic, mass, potential, constraints, dissipation, forces, velocity_constraints)
         given = dict(zip(_ARGUMENTS, functions, strict=True))
-        self.functions: dict[str, ModelFunction | Through | Turning] = {
+        self.functions: dict[str, ModelFunction | Through | Turning | Rubbing] = {
             role: function for role, function in given.items() if function is not None
         }
         self.parameters = Parameters(parameters)
@@ -151,7 +151,7 @@ class Element:
         self.constraint_names = tuple(constraint_names) if constraint_names is not None else None
         for role, function in self.functions.items():
             given_through = isinstance(function, Through) and role in _THROUGH
-            given_turning = isinstance(function, Turning) and role == "velocity_constraints"
+            given_turning = isinstance(function, (Turning, Rubbing)) and role == "velocity_constraints"
             if not (callable(function) or given_through or given_turning):
                 raise ModelError(f"{role} must be a function of {', '.join(_ARGUMENTS[role])}, got {function!r}")
         if "kinetic" in self.functions and "mass" in self.functions:
@@ -217,6 +217,8 @@ class ElementModel:
             if self.rates.angles is not None:
                 inputs.append(self.rates.angles.w)
                 outputs += [self.rates.angles.of, self.rates.angles.law]
+            if self.rates.drag is not None:
+                outputs.append(self.rates.drag)
         return digest_of([serialized(inputs, outputs), list(self.through), self.quaternions])
 
     @functools.cached_property
@@ -226,6 +228,11 @@ class ElementModel:
             return False
         at_rest = ca.substitute(self.rates.a, self.v, ca.SX.zeros(self.n))
         return Probe([self.q, self.t, self.k], seed=6).vanishes(at_rest) is False
+
+    @property
+    def rubs(self) -> bool:
+        """The force of a constraint comes with one that takes energy."""
+        return self.rates is not None and self.rates.drag is not None
 
     @functools.cached_property
     def mass(self) -> Any:

@@ -33,6 +33,18 @@ def turning(angles: ModelFunction, rates: ModelFunction) -> Turning:
     return Turning(angles, rates)
 
 
+@dataclass(frozen=True)
+class Rubbing:
+    """Constraints on velocity level beside a constraint on positions that rubs.
+
+    ``drag`` is a function of ``q v k`` that returns one number for each coordinate: the force ``-lam dg/dq`` of the
+    first constraint on positions comes with ``-lam drag``. What that takes is lost.
+    """
+
+    rates: ModelFunction
+    drag: ModelFunction
+
+
 @dataclass(frozen=True, eq=False)
 class Angles:
     """Angles by cosines and sines, and constraints in their rates, as expressions."""
@@ -48,15 +60,20 @@ class Rates:
 
     a: Any
     angles: Angles | None = None
+    #: Where the force of the first constraint on positions pushes beside its slope, see `Rubbing`.
+    drag: Any = None
 
     @property
     def count(self) -> int:
         return int(self.a.numel())
 
 
-def read_rates(read: Reader, given: ModelFunction | Turning, q: Any, v: Any, where: str) -> Rates:
-    """What a model function says, or a `Turning`."""
+def read_rates(read: Reader, given: ModelFunction | Turning | Rubbing, q: Any, v: Any, where: str) -> Rates:
+    """What a model function says, a `Turning` or a `Rubbing`."""
     name = "velocity_constraints"
+    if isinstance(given, Rubbing):
+        held = read_rates(read, given.rates, q, v, where)
+        return Rates(held.a, drag=read(f"drag of {name}", given.drag, (q.numel(),), "qvk"))
     if not isinstance(given, Turning):
         a = read.listed(name, read.value(name, given, "qvtk"))
         return Rates(_affine(a, v, where))

@@ -43,8 +43,8 @@ class Dynamics(View):
 
     # -- sums over the elements ---------------------------------------------------------------------------------------
     @functools.cached_property
-    def _sums(self) -> tuple[Any, Any, Any, Any, Any, Any]:
-        """T, V, R, F, g and constraints on velocity level, as one graph.
+    def _sums(self) -> tuple[Any, ...]:
+        """T, V, R, F, g, constraints on velocity level and what rubs along with each, as one graph.
 
         That of a large system is long, and made only if somebody asks for it.
         """
@@ -52,17 +52,21 @@ class Dynamics(View):
         parts: dict[ElementModel, ca.Function] = {}
         total: list[Any] = [ca.SX(0), ca.SX(0), ca.SX(0)]
         forces, constraints, on_velocity = ca.SX.zeros(system.n), [], []
-        for model, index, where in zip(system.models, system.indices, system.parameter_indices, strict=True):
+        drags = ca.SX(system.m, system.n)
+        places = zip(system.indices, system.parameter_indices, system.multiplier_slices, strict=True)
+        for model, (index, where, own) in zip(system.models, places, strict=True):
             if model not in parts:
-                outputs = [model.T, model.V, model.R, model.F, model.g, _on_velocity(model)]
+                outputs = [model.T, model.V, model.R, model.F, model.g, _on_velocity(model), _drag(model)]
                 parts[model] = ca.Function("element", [model.q, model.v, model.t, model.k], outputs)
             i = list(index)
-            *energies, F, g, rates = parts[model](self.q[i], self.v[i], self.t, self.k[list(where)])
+            *energies, F, g, rates, drag = parts[model](self.q[i], self.v[i], self.t, self.k[list(where)])
             total = [old + new for old, new in zip(total, energies, strict=True)]
             forces[i] += F
             constraints.append(g)
             on_velocity.append(rates)
-        return total[0], total[1], total[2], forces, ca.vertcat(*constraints), ca.vertcat(*on_velocity)
+            if model.rubs:
+                drags[own.start, i] = drag.T
+        return *total, forces, ca.vertcat(*constraints), ca.vertcat(*on_velocity), drags
 
     @property
     def T(self) -> Any:
@@ -142,7 +146,7 @@ class Dynamics(View):
 
     def constraint_forces(self, multipliers: Any) -> Any:
         """``G^T lam``."""
-        return self.G.T @ multipliers if self.system.m else ca.SX.zeros(self.system.n)
+        return self.pushes.T @ multipliers if self.system.m else ca.SX.zeros(self.system.n)
 
     @property
     def hamiltonian(self) -> Any:
@@ -161,6 +165,11 @@ class Dynamics(View):
     def G(self) -> Any:
         """How fast constraints change with the velocities: the directions of their forces."""
         return self.g_q if self.rates is None else self.g_q + ca.jacobian(self.rates, self.v)
+
+    @property
+    def pushes(self) -> Any:
+        """The directions of the forces of constraints, with what rubs: ``-pushes^T lam``."""
+        return self.G + self._sums[6] if any(model.rubs for model in self.system.models) else self.G
 
     @functools.cached_property
     def g_q(self) -> Any:
@@ -195,7 +204,10 @@ class Dynamics(View):
 
     @functools.cached_property
     def acceleration_system(self) -> tuple[Any, Any]:
-        """Matrix and right-hand side of ``M a + G^T lam = f, G a = -c`` for accelerations and multipliers."""
+        """Matrix and right-hand side of ``M a + G^T lam = f, G a = -c`` for accelerations and multipliers.
+
+        Where a constraint rubs, its force has another direction than its slope.
+        """
         momentum = self.fibre_derivative
         M = ca.jacobian(momentum, self.v)
         force = ca.gradient(self.T - self.V, self.q) - ca.gradient(self.R, self.v) + self.F
@@ -203,8 +215,13 @@ class Dynamics(View):
         hidden = self.velocity_constraint
         bias = ca.jtimes(hidden, self.q, self.v) + ca.jacobian(hidden, self.t)
         m = self.system.m
-        matrix = ca.vertcat(ca.horzcat(M, self.G.T), ca.horzcat(self.G, ca.SX(m, m)))
+        matrix = ca.vertcat(ca.horzcat(M, self.pushes.T), ca.horzcat(self.G, ca.SX(m, m)))
         return matrix, ca.vertcat(force, -bias)
+
+
+def _drag(model: ElementModel) -> Any:
+    """Where the force of the first constraint pushes beside its slope."""
+    return model.rates.drag if model.rates is not None and model.rubs else ca.SX.zeros(model.n)
 
 
 def _on_velocity(model: ElementModel) -> Any:

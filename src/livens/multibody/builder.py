@@ -160,10 +160,12 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
         if not parts:
             raise InputError("a mechanism needs at least one body")
         owned = [part.element for part in parts if part.element is not None]
-        integrals = [body for body, _ in self._integrals.values()]
-        elements: list[Element] = [*owned, *integrals, *(one.element for one in self.connections.values())]
+        beside = [body for body, _ in self._integrals.values()]
+        beside += [body for landing in self._landings.values() for body in landing.idle]
+        elements: list[Element] = [*owned, *beside, *(one.element for one in self.connections.values())]
         elements += [*(one.element for one in self.couplings.values()), *self._acting.values()]
         elements += [element for contact in self._contacts.values() for element in contact.elements]
+        elements += [landing.element for landing in self._landings.values()]
         elements += [crowd.element for crowd in self._crowds.values()]
         elements += self._elastic
         shared = {}
@@ -172,9 +174,9 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
             elements += [_weight(body) for body in owned]
         # watched wherever nothing breaks them, such as the ground
         momenta = dict(linear_momentum=linear_momentum(owned), angular_momentum=angular_momentum(owned))
-        if integrals:
-            momenta = {name: _besides(generator, len(integrals)) for name, generator in momenta.items()}
-        names = coordinates([*owned, *integrals])
+        if beside:
+            momenta = {name: _besides(generator, len(beside)) for name, generator in momenta.items()}
+        names = coordinates([*owned, *beside])
         system = System(names, elements=elements, parameters=shared, symmetries=momenta, frames=True)
         system.box = found_contacts(system, self)
         system.redundant = self.redundant

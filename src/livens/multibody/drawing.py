@@ -16,6 +16,7 @@ from livens.multibody.bodies import Body
 from livens.multibody.connection import Connection
 from livens.multibody.contacts.contact import Contact
 from livens.multibody.contacts.crowd import DrawnCrowd
+from livens.multibody.contacts.landing import Landing
 from livens.multibody.couplings import Coupling
 from livens.multibody.exerting import Exerting
 from livens.multibody.gauge import Gauge
@@ -65,6 +66,7 @@ class Drawing:
         self._contacts: dict[str, Contact] = {}
         self._crowds: dict[str, DrawnCrowd] = {}
         self._holds: dict[str, Hold] = {}
+        self._landings: dict[str, Landing] = {}
 
     @property
     def joints(self) -> dict[str, Joint]:
@@ -77,7 +79,7 @@ class Drawing:
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
         taken = (self.bodies, self.connections, self.couplings, self.gauges, self._acting, self._watched, self._sampled)
-        others = (self.beams, self._contacts, self._crowds, self._turned, self._observed)
+        others = (self.beams, self._contacts, self._crowds, self._landings, self._turned, self._observed)
         if name == "ground" or any(name in some for some in (*taken, *others)):
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_made", None)

@@ -66,6 +66,9 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         add(hold.name, _of_hold(system, hold, numbers[id(hold.element)], place))
     for contact in drawing._contacts.values():
         add(contact.name, sensors.quantities(contact, system, numbers))
+    for landing in drawing._landings.values():
+        own = system.multiplier_slices[numbers[id(landing.element)]]
+        add(landing.name, _of_landing(landing.name, own.start))
     for crowd in drawing._crowds.values():
         found.update(sensors.of_crowd(crowd, system, numbers[id(crowd.element)]))
     for name, function in drawing._observed.items():
@@ -151,6 +154,12 @@ def _of_coupling(coupling: Coupling, multiplier: int, i: list[int]) -> dict[str,
             force=True,
         ),
     }
+
+
+def _of_landing(name: str, multiplier: int) -> dict[str, Quantity]:
+    """How hard two bodies that have landed press; its constraint is the gap, and without a touch nothing presses."""
+    words = f"normal force of {name}"
+    return dict(normal=Quantity(words, "N", lambda q, v, lam, t, k: -lam[multiplier], force=True))
 
 
 def _tension(link: Element, multiplier: int, length: int) -> Quantity:

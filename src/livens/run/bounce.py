@@ -1,8 +1,12 @@
-"""Blows of rigid bodies that take no time: events that change velocities by restitution and Coulomb's friction."""
+"""Blows of rigid bodies that take no time: events that change velocities by restitution and Coulomb's friction.
+
+Bodies that meet in one place also land: see `livens.run.resting`. Those that meet in several, as boxes do, do not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -10,13 +14,15 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.expressions.numbers import not_negative, number
+from livens.expressions.numbers import flag, not_negative, number
 from livens.expressions.parameters import Namespace
 from livens.multibody.builder import Multibody
+from livens.multibody.contacts.landing import Landing
 from livens.multibody.contacts.pairs import Spot, spots
 from livens.multibody.contacts.shape import Shape
 from livens.multibody.parts import Part
-from livens.run.events import Event
+from livens.run.events import CLOSED, Event, Touch
+from livens.run.resting import Resting
 
 
 def _bounce(
@@ -26,13 +32,19 @@ def _bounce(
     *,
     restitution: float = 1.0,
     friction: float = 0.0,
+    lands: bool = True,
     name: str = "",
 ) -> list[Event]:
     """Events for ``simulate(..., events=[...])`` in which two bodies without joints bounce off each other.
 
     They part with `restitution` times the speed they came with. Along the surfaces, the blow stops them from sliding if
-    Coulomb's `friction` suffices for that. What a blow takes counts as supplied energy, with its sign. Bounces that
-    get shorter and shorter are for `contact`: end the run before they are shorter than a step.
+    Coulomb's `friction` suffices for that. What a blow takes counts as supplied energy, with its sign.
+
+    Bounces get shorter and shorter. When the next one would last less than a thousandth of a step, the bodies stay on
+    each other, without overlap: they slide with friction, roll or stick, until something lifts them off. How hard they
+    press is then ``name.normal``. Shapes that meet in several places, such as boxes, do not land, nor do bodies of a
+    mechanism with a crowd: end the run before bounces are shorter than a step, or use `contact`. With `lands=False`
+    none do, and the mechanism has no constraints of its own for it, which some schemes ask for.
     """
     a, b = (mechanism._touching(one) for one in (first, second))
     name = name or f"{a.part.name}-{b.part.name} bounce"
@@ -40,12 +52,125 @@ def _bounce(
     if not 0 <= e <= 1:
         raise InputError(f"{name}: the restitution must be between 0 and 1, got {e:g}")
     mu = not_negative(f"{name}: friction", friction)
-    for one in mechanism.connections.values():
-        if {one.first.name, one.second.name} & {part.name for part in (a.part, b.part) if part.element is not None}:
-            raise InputError(f"{name}: a body with a joint, as '{one.name}' is, needs a contact instead of a bounce")
+    _check_joints(mechanism, name, (a.part, b.part))
     found = spots(name, a, b)
+    if flag("lands", lands) and len(found) == 1 and not mechanism._crowds:
+        return _landing(mechanism, Landing(name, found[0], e, mu))
     labels = [name] if len(found) == 1 else [f"{name} {i + 1}" for i in range(len(found))]
     return [_Blow(mechanism, spot, e, mu).event(label) for spot, label in zip(found, labels, strict=True)]
+
+
+def _check_joints(mechanism: Multibody, name: str, parts: Sequence[Part]) -> None:
+    for one in mechanism.connections.values():
+        if {one.first.name, one.second.name} & {part.name for part in parts if part.element is not None}:
+            raise InputError(f"{name}: a body with a joint, as '{one.name}' is, needs a contact instead of a bounce")
+
+
+def _landing(mechanism: Multibody, made: Landing) -> list[Event]:
+    """The events of a place where bodies bounce, and land; one that is said again as it was is the same."""
+    known = mechanism._landings.get(made.name)
+    if known is None or _said(known) != _said(made):
+        mechanism._landings.pop(made.name, None)
+        mechanism._new(made.name)
+        mechanism._landings[made.name] = made
+    place = _Place(mechanism, made.name)
+    events: list[Event] = [
+        Touch(place.hit, made.name, -1, False, place.struck, settles=True),
+        Touch(place.left, f"{made.name} left", -1, False, place.leaves),
+    ]
+    if made.friction:
+        events.append(Touch(place.slips, f"{made.name} slips", -1, False, place.slides))
+        events.append(Touch(place.stops, f"{made.name} slip turns", -1, False, place.stands))
+    return events
+
+
+def _said(landing: Landing) -> Any:
+    spot = landing.spot
+    numbers = {name: np.asarray(value).tolist() for name, value in {**spot.sizes, **spot.constants}.items()}
+    return spot.geometry, spot.first, spot.second, numbers, landing.restitution, landing.friction
+
+
+_found: weakref.WeakKeyDictionary[Multibody, Resting] = weakref.WeakKeyDictionary()
+
+
+def resting(mechanism: Multibody) -> Resting:
+    """All places of a mechanism where bodies may land, derived once."""
+    system, known = mechanism.system, _found.get(mechanism)
+    if known is None or known.system is not system:
+        for landing in mechanism._landings.values():
+            _check_joints(mechanism, landing.name, (landing.spot.first, landing.spot.second))
+        known = _found[mechanism] = Resting(system, list(mechanism._landings.values()))
+    return known
+
+
+class _Place:
+    """One place of a mechanism where bodies bounce and land, by its name."""
+
+    def __init__(self, mechanism: Multibody, name: str) -> None:
+        self._mechanism, self._name = mechanism, name
+
+    @property
+    def _all(self) -> Resting:
+        return resting(self._mechanism)
+
+    @property
+    def _number(self) -> int:
+        return list(self._mechanism._landings).index(self._name)
+
+    def hit(self, q: Any, v: Any, t: Any, k: Any) -> Any:
+        return self._all.hit(self._number, q, v, t, k)
+
+    def left(self, q: Any, v: Any, t: Any, k: Any) -> Any:
+        return self._all.left(self._number, q, v, t, k)
+
+    def slips(self, q: Any, v: Any, t: Any, k: Any) -> Any:
+        return self._all.slips(self._number, q, v, t, k)
+
+    def stops(self, q: Any, v: Any, t: Any, k: Any) -> Any:
+        return self._all.stops(self._number, q, v, t, k)
+
+    def _is(self, word: str, k: np.ndarray) -> bool:
+        """Another event at the same time may have changed it."""
+        return bool(k[self._all.where[self._number][word][0]] > 0)
+
+    def struck(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, h: float) -> Mapping[str, Any]:
+        places, i = self._all, self._number
+        if self._is("touching", k) or places.state(q, v, t, k).rates[places.normals[i]] >= 0:
+            return {}
+        return places.settled(q, v, t, k, h, struck=[i])
+
+    def leaves(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, h: float) -> Mapping[str, Any]:
+        return self._all.settled(q, v, t, k, h, leaving=self._number) if self._is("touching", k) else {}
+
+    def slides(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, h: float) -> Mapping[str, Any]:
+        return self._all.settled(q, v, t, k, h, sliding=self._number) if self._is("sticking", k) else {}
+
+    def stands(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, h: float) -> Mapping[str, Any]:
+        if not self._is("touching", k) or self._is("sticking", k):
+            return {}
+        return self._all.settled(q, v, t, k, h, ending=self._number)
+
+
+def begun(
+    mechanism: Multibody, q: np.ndarray, v: np.ndarray, t: float, h: float, events: Any, parameters: Any
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """Positions, velocities and parameters of a start in which bodies touch already that may land on each other."""
+    given = {event.name for event in events or () if isinstance(event, Touch)} & mechanism._landings.keys()
+    if not given:
+        return q, v, dict(parameters or {})
+    for name in mechanism._landings.keys() - given:  # what lies on it would be held, and never let go
+        raise InputError(f"{name}: give its events as well, as events=[*..., *mb.bounce(...)]")
+    places = resting(mechanism)
+    k = mechanism.system.parameter_vector(parameters)
+    gaps, names = places.state(q, v, t, k).gaps, list(mechanism._landings)
+    for name, gap in zip(names, gaps.tolist(), strict=True):
+        if gap < -CLOSED:
+            raise InputError(f"{name}: the bodies overlap by {-gap:.3g} at the start: move them apart")
+    met = [i for i, gap in enumerate(gaps.tolist()) if gap <= CLOSED]
+    if not met:
+        return q, v, dict(parameters or {})
+    found = places.settled(q, v, t, k, h, struck=met)
+    return np.asarray(found["q"]), np.asarray(found["v"]), {**(parameters or {}), **found["parameters"]}
 
 
 class _Blow:

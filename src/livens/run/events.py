@@ -10,6 +10,9 @@ import numpy as np
 
 from livens.errors import InputError
 
+#: Gaps between bodies up to this size, in metres, are closed.
+CLOSED = 1e-9
+
 
 @dataclass(frozen=True)
 class Event:
@@ -57,6 +60,28 @@ class Event:
 @dataclass(frozen=True)
 class Impact(Event):
     """A stop of a model as an event: a function of q and all parameters; its action sees these too, and the step."""
+
+    def expression(self, view: Any) -> Any:
+        """The function in the symbols of a model."""
+        return self.function(view.symbols["q"], view.k)
+
+
+@dataclass(frozen=True)
+class Touch(Impact):
+    """An event of bodies that touch: a function of q, v, t and all parameters.
+
+    Blows of those that come to rest follow one another within a step, and end by themselves: they `settle`.
+    """
+
+    settles: bool = False
+
+    def expression(self, view: Any) -> Any:
+        return self.function(view.symbols["q"], view.symbols["v"], view.t, view.k)
+
+
+def settling(event: Event) -> bool:
+    """Whether it is a blow of bodies that come to rest."""
+    return isinstance(event, Touch) and event.settles
 
 
 def stops_of(model: Any) -> tuple[Event, ...]:

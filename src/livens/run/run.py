@@ -21,7 +21,7 @@ from livens.results.result import Result
 from livens.run.actions import act
 from livens.run.advice import hidden_constraints_left, too_long_for_expensive_forces
 from livens.run.beginning import beginning, chunk_of, stepper_of
-from livens.run.events import Event
+from livens.run.events import Event, settling
 from livens.run.extremes import Extremes
 from livens.run.interrupt import Interrupt
 from livens.run.march import march_of
@@ -249,7 +249,11 @@ class Run:
         """State and parameters behind the actions of these events."""
         for event in acting:
             often = [other["t"] for other in self._events if other["name"] == event["name"]][-_OFTEN:]
-            if len(often) == _OFTEN and often[-1] - often[0] < self._plan.h:
+            if (
+                len(often) == _OFTEN
+                and often[-1] - often[0] < self._plan.h
+                and not settling(watch.event(event["name"]))
+            ):
                 raise self._happens_again(event["name"])
             before, plan = self._carry, self._plan
             made = act(

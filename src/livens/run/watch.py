@@ -18,7 +18,7 @@ from livens.errors import InputError
 from livens.models import observable
 from livens.results.dense import inside_function, polynomial
 from livens.results.record import Occurrence
-from livens.run.events import Event, Impact, names_of
+from livens.run.events import CLOSED, Event, Impact, names_of, settling
 
 #: Where functions are sampled within a step; the polynomial of a collocation method may bend more than a cubic.
 _OFTEN, _SELDOM = np.arange(1, 8) / 8, np.arange(1, 4) / 4
@@ -46,7 +46,7 @@ class Watch:
         columns = []
         for i, event in enumerate(self.events):
             if isinstance(event, Impact):
-                columns.append(ca.SX(event.function(model.view.symbols["q"], model.view.k)))
+                columns.append(ca.SX(event.expression(model.view)))
                 continue
             column, shape = observable.read(model, event.function)
             if shape != ():
@@ -79,9 +79,14 @@ class Watch:
         self._acted = [i for i, name in enumerate(self._names) if name in names and self.events[i].action is not None]
         assert self._before is not None
         self._before[[i for i, name in enumerate(self._names) if name in names]] = 0.0
+        # a blow elsewhere may throw bodies back that touch, and not for long
+        closed = [i for i, event in enumerate(self.events) if settling(event) and abs(self._before[i]) <= CLOSED]
+        self._before[closed] = 0.0
+        self._acted = sorted({*self._acted, *closed})
 
     def state(self) -> dict[str, Any]:
-        return {"before": np.zeros(0) if self._before is None else self._before.copy()}
+        before = np.zeros(0) if self._before is None else self._before.copy()
+        return {"before": before, **({"acted": np.array(self._acted)} if self._acted else {})}
 
     def restore(self, stored: dict[str, Any], names: Sequence[str]) -> None:
         """Look on from values that belong to events of these names; others are looked for from now on."""
@@ -89,6 +94,8 @@ class Watch:
         if self._before is not None:
             for i, name in enumerate(self._names):
                 self._before[i] = known.get(name, self._before[i])
+        acted = [[*names, *self.guards][int(i)] for i in np.ravel(stored.get("acted", ()))]
+        self._acted = [i for i, name in enumerate(self._names) if name in acted]
 
     def event(self, name: str) -> Event:
         """The event of this name."""

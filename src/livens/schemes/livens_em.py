@@ -62,15 +62,16 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
             force -= x.lam[k] * g_q
             supplied += x.lam[k] * g_by_t
         closed = e.g(new.q, t + h) / h  # over h: the size of a velocity, like the other unknowns
+        dissipated = h * ca.dot(R_v, v_m)
         if e.model.rates is not None:
-            reaction, work, closed = rolling(e, old.q, v_m, x.lam, closed, t, h)
-            force, supplied = force + reaction, supplied + work
+            reaction, work, lost, closed = rolling(e, old.q, v_m, x.lam, closed, t, h)
+            force, supplied, dissipated = force + reaction, supplied + work, dissipated + lost
         return Share(
             rows=[2 * T_v - h * force],
             constraints=[closed],
             momentum=2 * T_v,
             supplied=supplied,
-            dissipated=h * ca.dot(R_v, v_m),
+            dissipated=dissipated,
         )
 
 

@@ -41,13 +41,14 @@ class LivensMidpoint(MidpointVelocity):
         force = e.T_q(q_m, v_m) - e.V_q(q_m, t_m) - e.G(q_m, t_m).T @ x.lam + F - R_v
         supplied = h * (ca.dot(F, v_m) + e.V_t(q_m, t_m) + ca.dot(x.lam, e.g_t(q_m, t_m)))
         closed = e.g(new.q, t + h) / h
+        dissipated = h * ca.dot(R_v, v_m)
         if e.model.rates is not None:
-            reaction, work, closed = rolling(e, old.q, v_m, x.lam, closed, t, h)
-            force, supplied = force + reaction, supplied + work
+            reaction, work, lost, closed = rolling(e, old.q, v_m, x.lam, closed, t, h)
+            force, supplied, dissipated = force + reaction, supplied + work, dissipated + lost
         return Share(
             rows=[2 * p_m - h * force],
             constraints=[closed],
             momentum=2 * p_m,
             supplied=supplied,
-            dissipated=h * ca.dot(R_v, v_m),
+            dissipated=dissipated,
         )

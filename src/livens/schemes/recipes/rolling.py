@@ -21,13 +21,20 @@ from livens.schemes.recipes.elements import ElementEnergies
 _SHORT = 1e-2
 
 
-def rolling(e: ElementEnergies, q0: Any, v_m: Any, lam: Any, closed: Any, t: Any, h: Any) -> tuple[Any, Any, Any]:
-    """Forces of the constraints on velocity level, their work, and all constraints: those on positions are `closed`."""
+def rolling(e: ElementEnergies, q0: Any, v_m: Any, lam: Any, closed: Any, t: Any, h: Any) -> tuple[Any, Any, Any, Any]:
+    """Forces of the constraints on velocity level, their work, what rubbing takes, and all constraints: those on
+    positions are `closed`."""
     first = e.model.on_position
     rows, slopes = held_rates(e, q0, v_m, t, h)
     force = -slopes.T @ lam[first:]
     work = h * ca.dot(force, v_m) if e.model.driven else 0.0
-    return force, work, ca.vertcat(*([closed[:first]] if first else []), rows)
+    lost: Any = 0.0
+    m, rates = e.model, e.model.rates
+    if rates is not None and rates.drag is not None:
+        drag = ca.Function("drag", [m.q, m.v, m.k], [rates.drag])(q0 + h / 2 * v_m, v_m, e.k)
+        force -= lam[0] * drag
+        lost = h * lam[0] * ca.dot(drag, v_m)
+    return force, work, lost, ca.vertcat(*([closed[:first]] if first else []), rows)
 
 
 def held_rates(e: ElementEnergies, q0: Any, v_m: Any, t: Any, h: Any) -> tuple[Any, Any]:

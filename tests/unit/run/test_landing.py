@@ -1,0 +1,302 @@
+"""Bodies that bounce and come to rest: when they land, how they slide, roll and stick, and when they leave again."""
+
+import numpy as np
+import pytest
+from conftest import measured_order
+
+import livens as lv
+from livens import contacts
+from livens import math as m
+
+G = 9.81
+FALL = np.sqrt(2 / G)  # from a height of one metre
+
+
+def balance(run):
+    """What the energy changes by that no account has, relative to the largest of them."""
+    parts = run["kinetic_energy"], run["potential_energy"], run.supplied_energy, run.dissipated_energy
+    size = max(1.0, *(np.abs(part).max() for part in parts))
+    return np.ptp(run["total_energy"] - run.supplied_energy + run.dissipated_energy) / size
+
+
+def names(run):
+    return [event.name for event in run.events]
+
+
+def dropped(restitution=0.8, friction=0.0, **start):
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    ball = mb.sphere("ball", at=[0, 0, 1.1], radius=0.1, mass=0.3)
+    mb.start(ball, **start)
+    return mb, mb.bounce(ball, mb.ground, restitution=restitution, friction=friction)
+
+
+def placed(friction, mass=2.0, gravity=(0, 0, -G), **start):
+    """A ball that starts on the ground."""
+    mb = lv.Multibody(gravity=list(gravity))
+    ball = mb.sphere("ball", at=[0, 0, 0.1], radius=0.1, mass=mass)
+    mb.start(ball, **start)
+    plane = contacts.HalfSpace(mb.ground, normal="z")
+    return mb, mb.bounce(ball, plane, restitution=0.5, friction=friction)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.3, 0.8, 0.95])
+def test_it_lands_after_the_geometric_series(restitution):
+    """After ``fall (1 + e)/(1 - e)``, less the flights that would last less than a thousandth of a step."""
+    mb, events = dropped(restitution)
+    lands, left_out = FALL * (1 + restitution) / (1 - restitution), []
+    sizes = (0.02, 0.01) if restitution == 0.8 else (0.02,)
+    for h in sizes:
+        run = mb.simulate(t_end=1.1 * lands, h=h, events=events)
+        assert set(names(run)) == {"ball-ground bounce"}
+        left_out.append(lands - run.events[-1].t)
+        assert -1e-12 < left_out[-1] < 1e-3 * h / (1 - restitution)
+        resting = run.t > run.events[-1].t
+        assert np.abs(run["ball.position"][resting, 2] - 0.1).max() < 1e-15
+        assert run["ball-ground bounce.normal"][resting] == pytest.approx(0.3 * G, rel=1e-12)
+        flying = run.t < run.events[-1].t
+        assert run["ball-ground bounce.normal"][flying] == pytest.approx(0.0, abs=1e-12)
+        assert run.supplied_energy[-1] == pytest.approx(-0.3 * G, rel=1e-12)  # all that it had
+        assert balance(run) < 1e-13
+    assert left_out == sorted(left_out, reverse=True)
+
+
+def test_it_lies_for_a_thousand_seconds():
+    mb, events = dropped(0.8, 0.5, velocity=[0.3, 0, 0], omega=[0, 0, 7.0])
+    run = mb.simulate(t_end=1000.0, h=0.01, every=100, events=events)
+    rolling = run.t > 5.0
+    assert np.abs(run["ball.position"][rolling, 2] - 0.1).max() < 1e-13
+    for word in ("velocity", "omega"):
+        assert np.ptp(run[f"ball.{word}"][rolling], axis=0).max() < 1e-11
+    assert run["ball.velocity"][-1, 0] == pytest.approx(0.1 * run["ball.omega"][-1, 1], rel=1e-11)  # without slip
+    assert balance(run) < 1e-12
+
+
+@pytest.mark.parametrize(("friction", "way"), [(0.0, "free"), (0.05, "slides"), (0.5, "rolls")])
+def test_down_an_incline(friction, way):
+    """It falls, bounces, lands, and slides with ``g (sin - mu cos)`` or rolls with 5/7 of ``g sin``."""
+    angle = 0.4
+    mb = lv.Multibody(gravity=[G * np.sin(angle), 0, -G * np.cos(angle)])
+    ball = mb.sphere("ball", at=[0, 0, 0.3], radius=0.1, mass=0.5)
+    plane = contacts.HalfSpace(mb.ground, normal="z")
+    run = mb.simulate(t_end=2.0, h=1e-2, events=mb.bounce(ball, plane, restitution=0.3, friction=friction))
+    down = slice(np.flatnonzero(run.t == run.events[-1].t)[-1], None)  # behind the last blow
+    t, speed, spin = run.t[down], run["ball.velocity"][down, 0], run["ball.omega"][down, 1]
+    sliding = G * (np.sin(angle) - friction * np.cos(angle))
+    expected = 5 / 7 * G * np.sin(angle) if way == "rolls" else sliding
+    assert np.diff(speed) / np.diff(t) == pytest.approx(expected, rel=1e-9)
+    assert (np.abs(speed - 0.1 * spin).max() < 1e-12) == (way == "rolls")
+    assert np.abs(run["ball.position"][down, 2] - 0.1).max() < 1e-14
+    assert run["ball-ground bounce.normal"][down] == pytest.approx(0.5 * G * np.cos(angle), rel=1e-9)
+    assert balance(run) < 1e-13
+    lost = run.observe("dissipated_energy", by="element")
+    if way == "slides":
+        slip = np.trapezoid(speed - 0.1 * spin, t)
+        assert lost["ball-ground bounce"][-1] == pytest.approx(friction * 0.5 * G * np.cos(angle) * slip, rel=1e-9)
+    else:
+        assert run.dissipated_energy[-1] == pytest.approx(0.0, abs=1e-13)
+
+
+@pytest.mark.parametrize("friction", [0.3, 0.5])
+def test_a_particle_sticks_where_friction_suffices(friction):
+    """On an incline with the slope 0.4 it slides for ever, or stops and stays where it is."""
+    slope = np.arctan(0.4)
+    mb = lv.Multibody(gravity=[G * np.sin(slope), 0, -G * np.cos(slope)])
+    grain = mb.particle("grain", at=[0, 0, 0], mass=0.1)
+    mb.start(grain, velocity=[0.5, 0.2, 0])
+    plane = contacts.HalfSpace(mb.ground, normal="z")
+    run = mb.simulate(
+        t_end=200.0, h=0.01, every=7, events=mb.bounce(contacts.Points(grain, [[0, 0, 0]]), plane, friction=friction)
+    )
+    v = run["grain.velocity"]
+    if friction < 0.4:
+        assert v[-1, 0] == pytest.approx(G * np.cos(slope) * (0.4 - friction) * 200.0, rel=1e-2)
+        assert abs(v[-1, 1]) < 1e-2 and names(run).count("grain-ground bounce slip turns") < 3
+    else:
+        assert set(names(run)) == {"grain-ground bounce slip turns"}
+        after = run.t > run.events[-1].t
+        assert np.abs(v[after]).max() < 1e-15 and np.ptp(run["grain.position"][after], axis=0).max() < 1e-14
+    assert balance(run) < 1e-12
+
+
+def test_it_slides_then_rolls():
+    """A bowling ball rolls after ``2 v/(7 mu g)``, with 5/7 of its speed; within a step, its rotation is known to second order."""
+    sizes, errors = [0.02, 0.01, 0.005, 0.0025], []
+    for h in sizes:
+        mb, events = placed(0.2, velocity=[3.0, 0, 0])
+        run = mb.simulate(t_end=1.0, h=h, events=events)
+        assert names(run) == ["ball-ground bounce slip turns"]
+        errors.append(abs(run.events[0].t - 2 * 3.0 / (7 * 0.2 * G)))
+        assert run["ball.velocity"][-1, 0] == pytest.approx(5 / 7 * 3.0, rel=1e-12)
+        assert balance(run) < 1e-13
+    assert all(error < 20 * h**2 for h, error in zip(sizes, errors, strict=True))
+    mb, events = placed(0.2, velocity=[3.0, 0, 0], omega=[20.0, 5.0, 30.0])
+    run = mb.simulate(t_end=1.0, h=0.01, events=events)
+    assert run["ball.velocity"][-1, :2] == pytest.approx([(5 * 3.0 + 2 * 0.5) / 7, -2 * 2.0 / 7], rel=1e-10)
+    assert run["ball.omega"][-1, 2] == pytest.approx(30.0, rel=1e-10)  # nothing resists turning about the normal
+
+
+def test_a_rolling_ball_begins_to_slide():
+    """Pulled sideways by more and more, it rolls until friction does not suffice: at ``7/2 mu m g``."""
+    mb, events = placed(0.2)
+    mb.wrench("pull", mb.bodies["ball"], force=lambda t: [10.0 * t, 0, 0])
+    run = mb.simulate(t_end=2.0, h=0.01, events=events)
+    assert names(run)[:1] == ["ball-ground bounce slips"] and len(run.events) == 1
+    assert run.events[0].t == pytest.approx(7 / 2 * 0.2 * 2.0 * G / 10.0, rel=1e-9)
+    before = run.t <= run.events[0].t
+    slip = run["ball.velocity"][:, 0] - 0.1 * run["ball.omega"][:, 1]
+    assert np.abs(slip[before]).max() < 1e-12 and slip[-1] > 0.1
+    assert balance(run) < 1e-13
+
+
+def test_it_is_lifted_off_and_falls_back():
+    mb, events = placed(0.3)
+    mb.wrench("pull", mb.bodies["ball"], force=lambda t: [0, 0, 30.0 * m.sin(2 * t)])
+    run = mb.simulate(t_end=4.0, h=0.002, events=events)
+    leaves = np.arcsin(2.0 * G / 30.0) / 2
+    assert names(run)[0] == "ball-ground bounce left"
+    assert run.events[0].t == pytest.approx(leaves, rel=1e-9)
+    tau = next(event.t for event in run.events if event.name == "ball-ground bounce")
+    height = (30 / 2 * (np.sin(2 * leaves) - np.sin(2 * tau)) / 4 + 30 / 4 * np.cos(2 * leaves) * (tau - leaves)) - (
+        G * (tau - leaves) ** 2 / 2
+    )
+    assert height == pytest.approx(0.0, abs=1e-4)
+    assert names(run).count("ball-ground bounce left") == 2  # a period of the force later
+    assert run["ball-ground bounce.normal"].min() > -1e-9
+    assert run["ball.position"][:, 2].min() > 0.1 - 1e-12
+    assert balance(run) < 1e-12
+
+
+def test_it_leaves_a_hill_where_it_has_fallen_by_a_third():
+    """A ball that slides down another one without friction leaves it where ``cos = 2/3`` of that of the start."""
+    sizes, errors, start = [0.02, 0.01, 0.005, 0.0025], [], 0.3
+    for h in sizes:
+        mb = lv.Multibody(gravity=[0, 0, -G])
+        hill = contacts.Sphere(mb.ground, radius=0.9, at=[0, 0, 0])
+        ball = mb.sphere("ball", at=[np.sin(start), 0, np.cos(start)], radius=0.1, mass=1.0)
+        run = mb.simulate(t_end=0.8, h=h, events=mb.bounce(ball, hill))
+        assert names(run) == ["ball-ground bounce left"]
+        (place,) = run["ball.position"][run.t == run.events[0].t][:1]
+        errors.append(abs(place[2] - 2 / 3 * np.cos(start)))
+        on = run.t <= run.events[0].t
+        assert np.abs(np.linalg.norm(run["ball.position"][on], axis=1) - 1).max() < 1e-14
+        assert run["ball-ground bounce.normal"][run.t < run.events[0].t - h].min() > 0
+        assert balance(run) < 1e-12
+    assert measured_order(sizes, errors) > 1.7 and errors[-1] < 1e-5
+
+
+def bowl(h, friction, t_end=1.0):
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    pocket = contacts.Pocket(mb.ground, radius=1.1, at=[0, 0, 0])
+    ball = mb.sphere("ball", at=[0.8, 0, -0.6], radius=0.1, mass=1.0)
+    rolling = 10 * np.cross([0, 1.0, 0], [0.8, 0, -0.6])  # without slip
+    mb.start(ball, velocity=[0, 1.0, 0], omega=rolling if friction > 1 else [1, 2, 3.0])
+    return mb.simulate(t_end=t_end, h=h, events=mb.bounce(ball, pocket, friction=friction))
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.02, 2.0], ids=["free", "slides", "rolls"])
+def test_order_in_a_bowl(friction):
+    """Sliding with friction, rolling and gliding are of the order of the scheme on curved surfaces too."""
+    best = bowl(0.0003125, friction)
+    assert set(names(best)) <= {"ball-ground bounce slip turns"}
+    sizes = [0.02, 0.01, 0.005, 0.0025]
+    runs = [bowl(h, friction) for h in sizes]
+    errors = [np.abs(run["ball.position"][-1] - best["ball.position"][-1]).max() for run in runs]
+    assert measured_order(sizes, errors) == pytest.approx(2.0, abs=0.2)
+    for run in runs:
+        assert np.abs(np.linalg.norm(run["ball.position"], axis=1) - 1).max() < 1e-13 and balance(run) < 1e-12
+    assert (runs[0].dissipated_energy[-1] > 1e-3) == (friction == 0.02)
+
+
+def test_two_balls_come_to_rest_on_each_other():
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    a = mb.sphere("a", at=[0, 0, 0.15], radius=0.1, mass=1.0)
+    b = mb.sphere("b", at=[0, 0, 0.6], radius=0.1, mass=0.5)
+    events = [*mb.bounce(a, mb.ground, restitution=0.5), *mb.bounce(a, b, restitution=0.6)]
+    run = mb.simulate(t_end=1.5, h=0.01, events=events)
+    assert run["a.position"][-1] == pytest.approx([0, 0, 0.1], abs=1e-12)
+    assert run["b.position"][-1] == pytest.approx([0, 0, 0.3], abs=1e-12)
+    assert run["a-ground bounce.normal"][-1] == pytest.approx(1.5 * G, rel=1e-9)
+    assert run["a-b bounce.normal"][-1] == pytest.approx(0.5 * G, rel=1e-9)
+    for one in ("a-ground", "a-b"):
+        assert run[f"{one} bounce.normal"].min() > -1e-9
+    assert run["a.position"][:, 2].min() > 0.1 - 1e-12
+    assert (run["b.position"] - run["a.position"])[:, 2].min() > 0.2 - 1e-12
+    assert balance(run) < 1e-12
+    with pytest.raises(lv.InputError, match="give its events as well"):
+        mb.simulate(t_end=0.1, h=0.01, events=events[:2])
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.4])
+def test_two_free_bodies_keep_their_momenta(friction):
+    """A ball that a spring pulls onto a heavier one, with spin, in free space."""
+    mb = lv.Multibody()
+    a = mb.sphere("a", at=[0, 0, 0], radius=0.2, mass=2.0)
+    b = mb.sphere("b", at=[0.1, 0, 0.6], radius=0.1, mass=0.5)
+    mb.spring("band", a, b, stiffness=8.0, length=0.1)
+    mb.start(a, velocity=[0.1, 0, 0], omega=[1, 0, 2.0])
+    mb.start(b, velocity=[0, 0.2, 0], omega=[0, -3.0, 1])
+    run = mb.simulate(t_end=6.0, h=0.005, events=mb.bounce(a, b, restitution=0.4, friction=friction))
+    landed = run.t > 4.0
+    gap = np.linalg.norm(run["b.position"] - run["a.position"], axis=1) - 0.3
+    assert gap.min() > -1e-12 and np.abs(gap[landed]).max() < 1e-12
+    assert run["a-b bounce.normal"][landed].min() > 0.1
+    linear, angular = run.observe("linear_momentum"), run.observe("angular_momentum")
+    assert np.abs(linear - linear[0]).max() < 1e-12
+    assert np.abs(angular - angular[0]).max() < 1e-4 * np.abs(angular[0]).max()  # the gap is not quadratic: order 2
+    assert balance(run) < 1e-12
+
+
+def test_in_the_plane():
+    mb = lv.Multibody(gravity=[0, -G], planar=True)
+    disc = mb.sphere("disc", at=[0, 0.5], radius=0.1, mass=1.0)
+    mb.start(disc, velocity=[1.0, 0], omega=-5.0)
+    run = mb.simulate(t_end=3.0, h=0.01, events=mb.bounce(disc, mb.ground, restitution=0.5, friction=0.3))
+    rolling = run.t > run.events[-1].t
+    assert np.abs(run["disc.position"][rolling, 1] - 0.1).max() < 1e-14
+    assert run["disc.velocity"][rolling, 0] == pytest.approx(-0.1 * run["disc.omega"][rolling], rel=1e-11)
+    assert balance(run) < 1e-13
+
+
+def test_runs_go_on_from_files(tmp_path):
+    """In flight, among bounces that are shorter than a step, sliding, and rolling: bit for bit."""
+    mb, events = dropped(0.6, 0.04, velocity=[3.0, 0.2, 0])
+    whole = mb.simulate(t_end=4.0, h=0.01, events=events)
+    assert "ball-ground bounce slip turns" in names(whole)
+    blows = [event.t for event in whole.events if event.name == "ball-ground bounce"]
+    for number, t_end in enumerate([0.3, blows[-4] + 1e-6, blows[-1] + 1e-9, blows[-1] + 0.004, 2.0, 3.9]):
+        out = tmp_path / f"{number}.h5"
+        mb.simulate(t_end=t_end, h=0.01, events=events, out=out)
+        run = lv.resume(out, t_end=4.0, system=mb.system, events=events)
+        assert np.array_equal(run.q[-1], whole.q[-1]) and np.array_equal(run.v[-1], whole.v[-1])
+        assert [event.t for event in run.events] == [event.t for event in whole.events]
+        assert run.supplied_energy[-1] == whole.supplied_energy[-1]
+
+
+def test_bounces_that_are_said_again_are_the_same():
+    mb, _ = dropped()
+    system = mb.system
+    mb.bounce(mb.bodies["ball"], mb.ground, restitution=0.8)
+    assert mb.system is system
+    mb.bounce(mb.bodies["ball"], mb.ground, restitution=0.5)
+    assert mb.system is not system and len(mb._landings) == 1
+    with pytest.raises(lv.InputError, match="already"):
+        mb.bounce(mb.bodies["ball"], mb.ground, name="ball")
+    plain = mb.bounce(mb.bodies["ball"], mb.ground, lands=False, name="blow")
+    assert len(plain) == 1 and "blow" not in mb._landings
+
+
+def test_what_does_not_land():
+    """Boxes meet in several places: they bounce as before, and end where steps cannot tell bounces apart."""
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    box = mb.box("box", at=[0, 0, 0.3], size=[0.2, 0.2, 0.2], mass=1.0)
+    events = mb.bounce(box, mb.ground, restitution=0.5)
+    assert len(events) == 8 and not mb._landings
+    with pytest.raises(lv.IntegrationError, match="again and again"):
+        mb.simulate(t_end=2.0, h=0.01, events=events)
+    mb, events = placed(0.3)
+    with pytest.raises(lv.InputError, match="velocities"):  # which `lands=False` does not ask for
+        mb.simulate(t_end=0.1, h=0.01, events=events, scheme="semi-explicit:0.5,0.5")
+    deep = lv.Multibody(gravity=[0, 0, -G])
+    ball = deep.sphere("ball", at=[0, 0, 0.05], radius=0.1, mass=1.0)
+    with pytest.raises(lv.InputError, match=r"overlap by 0\.05"):
+        deep.simulate(t_end=0.1, h=0.01, events=deep.bounce(ball, deep.ground))
