@@ -27,6 +27,8 @@ _HALVINGS = 30
 #: A smallest value between samples is looked for where a parabola through them comes this close to zero, relative to
 #: how much they differ.
 _CLOSE = 0.5
+#: A smallest value at the end of a step counts unless it is this many times as large as what is around it differs by.
+_FAR = 10.0
 
 
 def _never_called() -> None:
@@ -347,6 +349,7 @@ def _dips(g: np.ndarray) -> list[tuple[int, int]]:
     # at the end of one step and the beginning of the next
     last, first, edge = size[:-1, -2], size[1:, 1], size[:-1, -1]
     around = (edge <= last) & (edge <= first) & (np.maximum(last, first) > edge) & (g[:-1, -1] != 0)
+    around &= edge < _FAR * (np.maximum(last, first) - edge)  # else nothing between them comes near zero
     around &= (np.sign(g[:-1, -2]) == np.sign(g[:-1, -1])) & (np.sign(g[1:, 1]) == np.sign(g[:-1, -1]))
     count = g.shape[1]
     for s in np.flatnonzero(around):

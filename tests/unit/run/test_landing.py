@@ -119,7 +119,7 @@ def test_a_particle_sticks_where_friction_suffices(friction):
 
 
 def test_it_slides_then_rolls():
-    """A bowling ball rolls after ``2 v/(7 mu g)``, with 5/7 of its speed; within a step, its rotation is known to second order."""
+    """A bowling ball rolls after ``2 v/(7 mu g)``, with 5/7 of its speed; the time is found to second order."""
     sizes, errors = [0.02, 0.01, 0.005, 0.0025], []
     for h in sizes:
         mb, events = placed(0.2, velocity=[3.0, 0, 0])
