@@ -75,7 +75,7 @@ def _landing(mechanism: Multibody, made: Landing) -> list[Event]:
         mechanism._landings[made.name] = made
     place = _Place(mechanism, made.name)
     events: list[Event] = [
-        Touch(place.hit, made.name, -1, False, place.struck, settles=True),
+        Touch(place.hit, made.name, -1, False, place.struck, settles=made.restitution < 1),
         Touch(place.left, f"{made.name} left", -1, False, place.leaves),
     ]
     if made.friction:

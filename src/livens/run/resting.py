@@ -170,7 +170,7 @@ class Resting:
         touched = [i for i in range(len(self.landings)) if k[self.where[i]["touching"][0]] > 0]
         near = np.flatnonzero(s.gaps <= CLOSED).tolist()  # where bodies have just met, or are about to leave
         active = sorted({*touched, *struck, *near} - {leaving})
-        P = self._blows(s, active, k, h)
+        P = self._blows(s, self._at_rest(s, touched, k), active, k, h)
         rates = s.rates + s.answer @ P
         rounding = _ROUNDING * max(float(np.abs(s.rates).max(initial=0.0)), 1e-3)
         pressed = {i: self._pressed(s, i, active) for i in active}
@@ -223,9 +223,18 @@ class Resting:
         rows = [self.normals[j] for j in others]
         return -float(s.free[self.normals[i]] + s.answer[self.normals[i], rows] @ forces)
 
-    def _blows(self, s: State, active: Sequence[int], k: np.ndarray, h: float) -> np.ndarray:
-        """The impulses of all blows, the fastest first, until nothing closes in any more."""
-        rates, P = s.rates.copy(), np.zeros(self.size)
+    def _at_rest(self, s: State, touched: Sequence[int], k: np.ndarray) -> np.ndarray:
+        """Impulses that put right what schemes leave of the rates of places that touch: it is an error, and no blow."""
+        sticking = [bool(k[self.where[i]["sticking"][0]] > 0) for i in touched]
+        ways = {i: np.zeros(0) for i, sticks in zip(touched, sticking, strict=True) if not sticks}
+        held = [j for i in touched for j in self._held(i, ways)]
+        P = np.zeros(self.size)
+        P[held] = np.linalg.lstsq(s.answer[np.ix_(held, held)], -s.rates[held], rcond=1e-12)[0]
+        return P
+
+    def _blows(self, s: State, P: np.ndarray, active: Sequence[int], k: np.ndarray, h: float) -> np.ndarray:
+        """The impulses of all blows, the fastest first, until nothing closes in any more; P was there before."""
+        rates = s.rates + s.answer @ P
         least = _ROUNDING * float(np.abs(rates).max(initial=0.0))
         for _ in range(_MOST):
             i = min(active, key=lambda j: float(rates[self.normals[j]]), default=None)

@@ -108,7 +108,9 @@ def test_the_examples_of_contact_have_no_unstable_mode(monkeypatch):
         assert run.t[-1] == pytest.approx(1000.0)
         energy = run["total_energy"] - run.supplied_energy + run.dissipated_energy
         if mb._crowds:
-            energy = energy + sum(crowd.stored(run) for crowd in mb._crowds.values())
+            # what contacts of a crowd do counts as supplied; they have stored it, or lost it
+            stored = sum(crowd.stored(run) for crowd in mb._crowds.values())
+            energy = run["total_energy"] + stored + run.dissipated_energy
         size = max(1.0, np.abs(run["total_energy"]).max(), np.abs(run.dissipated_energy).max())
         assert np.ptp(energy) < (1e-9 if scheme == "lie-em" else 2e-2) * size, (scheme, np.ptp(energy), size)
         kinds.add("lands" if mb._landings else "crowd" if mb._crowds else scheme)

@@ -162,7 +162,7 @@ def test_it_is_lifted_off_and_falls_back():
     assert height == pytest.approx(0.0, abs=1e-4)
     assert names(run).count("ball-ground bounce left") == 2  # a period of the force later
     assert run["ball-ground bounce.normal"].min() > -1e-9
-    assert run["ball.position"][:, 2].min() > 0.1 - 1e-12
+    assert run["ball.position"][:, 2].min() > 0.1 - 1e-7  # where a blow is found within a step
     assert balance(run) < 1e-12
 
 
@@ -238,7 +238,7 @@ def test_two_free_bodies_keep_their_momenta(friction):
     run = mb.simulate(t_end=6.0, h=0.005, events=mb.bounce(a, b, restitution=0.4, friction=friction))
     landed = run.t > 4.0
     gap = np.linalg.norm(run["b.position"] - run["a.position"], axis=1) - 0.3
-    assert gap.min() > -1e-12 and np.abs(gap[landed]).max() < 1e-12
+    assert gap.min() > -1e-6 and np.abs(gap[landed]).max() < 1e-12  # the former where blows are found within steps
     assert run["a-b bounce.normal"][landed].min() > 0.1
     linear, angular = run.observe("linear_momentum"), run.observe("angular_momentum")
     assert np.abs(linear - linear[0]).max() < 1e-12
