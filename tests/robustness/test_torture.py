@@ -1,8 +1,11 @@
 """A small part of each of what `make torture` does, and that it would notice faults."""
 
+import contextlib
 import random
 import subprocess
 import sys
+import threading
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +14,7 @@ import pytest
 
 import livens as lv
 from livens.scenario import evaluate
+from torture import __main__ as torture
 from torture import busy, commands, dead_centres, expressions, findings, kills, long_run, result_files, scenario_files
 from torture.__main__ import INPUTS, PARTS, Part, everything
 from torture.findings import Findings
@@ -45,7 +49,7 @@ def test_a_small_part(run, count, seen, monkeypatch):
 def test_at_full_size_there_are_enough():
     assert sum(PARTS[name].cases for name in INPUTS) >= 1_000_000
     assert PARTS["valid"].cases >= 100_000 and PARTS["kills"].cases >= 1000 and PARTS["dead-centres"].cases >= 300
-    assert PARTS["long-run"].cases >= 1_000_000_000 and PARTS["busy"].cases >= 5
+    assert PARTS["long-run"].cases >= 1_000_000_000 and PARTS["busy"].cases >= 5 and PARTS["whole"].cases >= 1
     names = {name.rpartition("/")[2] for name in busy.tests()}
     assert {
         "test_interrupts.py::test_a_sweep_ends_after_ctrl_c", "test_survival.py::test_killed_at_any_time",
@@ -60,6 +64,34 @@ def test_it_runs_in_processes_of_its_own(monkeypatch):
     monkeypatch.setitem(PARTS, "expressions", Part("expressions", 50_000, 2))
     found = everything(["expressions"], 2e-3, SEED, 2)["expressions"]
     assert sound(found)["expressions"] == 100
+
+
+def test_tests_have_eight_busy_processes_beside_them(monkeypatch):
+    """Those of other parts at first, and then those that only keep the machine busy: until the tests are done."""
+    beside, most, done = [], [], threading.Event()
+
+    @contextlib.contextmanager
+    def spinning():
+        beside.append("idle")
+        if beside.count("idle") == torture.BUSY:
+            done.set()
+        yield
+        beside.remove("idle")
+
+    def share(part, seed, first, count):
+        if part == "busy":
+            assert done.wait(60)
+            most.append(len(beside))
+        return Findings(Counter({part: count}))
+
+    monkeypatch.setattr(torture, "spinning", spinning)
+    monkeypatch.setattr(torture, "share", share)
+    found = everything(["busy", "whole", "kills"], 0.2, SEED, 2)
+    assert most == [torture.BUSY] and not beside
+    assert found["busy"].counts == {"busy": 1} and found["kills"].counts == {"kills": 200}
+    assert not found["whole"].counts  # a fifth of all tests is none
+    done.clear()
+    assert everything(["kills"], 0.2, SEED, 2)["kills"].counts == {"kills": 200} and not done.is_set()
 
 
 # -- it would notice --------------------------------------------------------------------------------------------------
@@ -102,6 +134,8 @@ def _flip_a_number(chance, whole):
     place = data.rfind(lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.03).q[5:9].tobytes())
     if place >= 0:
         data[place + 3] ^= 1
+    else:
+        del data[-1]  # which is noticed
     return bytes(data)
 
 

@@ -1,17 +1,24 @@
-"""Run the torture, in processes of their own (a crash is a finding), two at a time, and print its figures."""
+"""Run the torture, in processes of their own (a crash is a finding), and print its figures.
+
+Where tests are among its parts, eight processes run beside them until they are done: those of the other parts, and when
+these are done, processes that do nothing but keep the machine busy.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import itertools
 import json
 import os
+import queue
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,26 +34,27 @@ class Part:
     cases: int
     processes: int
     function: str = "run"
-    alone: bool = False
-    usual: bool = True
+    tests: bool = False  # tests, which pass however busy the machine is
 
 
 PARTS = {
-    "long-run": Part("long_run", 1_000_000_000, 1),
+    "whole": Part("busy", 1, 1, "run_whole", tests=True),
+    "busy": Part("busy", 5, 1, tests=True),
+    "kills": Part("kills", 1000, 4),
     "valid": Part("scenario_files", 100_000, 4, "run_valid"),
-    "scenarios": Part("scenario_files", 150_000, 4),
-    "expressions": Part("expressions", 650_000, 4),
-    "commands": Part("commands", 50_000, 4),
+    "long-run": Part("long_run", 1_000_000_000, 1),
+    "dead-centres": Part("dead_centres", 300, 2),
     "files": Part("result_files", 50_000, 4),
-    "kills": Part("kills", 1000, 2),
-    "dead-centres": Part("dead_centres", 300, 1),
-    "busy": Part("busy", 5, 1, alone=True),
-    "whole": Part("busy", 1, 1, "run_whole", alone=True, usual=False),
+    "scenarios": Part("scenario_files", 150_000, 4),
+    "commands": Part("commands", 50_000, 4),
+    "expressions": Part("expressions", 650_000, 4),
 }
+#: So many busy processes are beside the tests.
+BUSY = 8
 #: Fuzzed inputs, together.
 INPUTS = ("valid", "scenarios", "expressions", "commands", "files")
 #: A process that takes longer than this hangs.
-_LONGEST = 3300
+_LONGEST = 7200
 
 
 def share(part: str, seed: int, first: int, count: int) -> Findings:
@@ -77,9 +85,34 @@ def in_this_process(part: str, seed: int, first: int, count: int) -> Findings:
     return getattr(importlib.import_module(f"torture.{place.module}"), place.function)(seed, first, count)
 
 
+def shares(names: list[str], scale: float) -> Iterator[tuple[str, int, int]]:
+    """Parts of the parts: their names, their first cases, and how many there are; of tests, there may be none."""
+    for name in names:
+        cases = max(0 if PARTS[name].tests else 1, round(PARTS[name].cases * scale))
+        processes = min(PARTS[name].processes, cases)
+        edges = [cases * i // processes for i in range(processes + 1)] if cases else []
+        yield from ((name, a, b - a) for a, b in itertools.pairwise(edges))
+
+
+@contextlib.contextmanager
+def spinning() -> Iterator[None]:
+    """While a process does nothing but keep the machine busy."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 def everything(names: list[str], scale: float, seed: int, workers: int) -> dict[str, Findings]:
-    """All parts, each divided among processes; those that need the machine for themselves come last."""
+    """All parts, each divided among processes; tests begin at once and have `BUSY` others beside them to their end."""
     found, adding = {name: Findings() for name in names}, threading.Lock()
+    tests = [name for name in names if PARTS[name].tests and any(shares([name], scale))]
+    others: queue.SimpleQueue[tuple[str, int, int]] = queue.SimpleQueue()
+    for some in shares([name for name in names if not PARTS[name].tests], scale):
+        others.put(some)
+    tested = threading.Event()
 
     def told(name: str, first: int, count: int) -> None:
         begun = time.monotonic()
@@ -89,32 +122,36 @@ def everything(names: list[str], scale: float, seed: int, workers: int) -> dict[
         taken = f"{time.monotonic() - begun:.0f} s, {some.counts['faults']} faults"
         print(f"  {name} {first} to {first + count}: {taken}", flush=True)
 
-    for alone in (False, True):
-        with ThreadPoolExecutor(1 if alone else workers) as pool:
-            jobs = []
-            for name in names:
-                part = PARTS[name]
-                if part.alone is not alone:
-                    continue
-                cases = max(1, round(part.cases * scale))
-                processes = min(part.processes, cases)
-                edges = [cases * i // processes for i in range(processes + 1)]
-                jobs += [pool.submit(told, name, a, b - a) for a, b in itertools.pairwise(edges)]
-            for job in jobs:
-                job.result()
+    def busy() -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                told(*others.get_nowait())
+        if not tested.is_set():
+            with spinning():
+                tested.wait()
+
+    beside = BUSY if tests else workers
+    with ThreadPoolExecutor(beside + len(tests)) as pool:
+        jobs = [pool.submit(busy) for _ in range(beside)]
+        try:
+            for done in [pool.submit(told, *some) for some in shares(tests, scale)]:
+                done.result()
+        finally:
+            tested.set()
+        for job in jobs:
+            job.result()
     return found
 
 
 def main() -> int:
-    usual = [name for name, part in PARTS.items() if part.usual]
     parser = argparse.ArgumentParser(prog="python -m torture", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="This part of all cases.")
-    parser.add_argument("--only", default=",".join(usual), help=f"Parts, with commas, of: {', '.join(PARTS)}.")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"Parts, with commas, of: {', '.join(PARTS)}.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="The first case, with --count, in this process.")
     parser.add_argument("--count", type=int)
     parser.add_argument("--report", type=Path, help="Write the findings of --count cases to this file.")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2, help="Processes at a time, where no tests are.")
     given = parser.parse_args()
     names = given.only.split(",")
     if unknown := set(names) - set(PARTS):

@@ -1,9 +1,13 @@
-"""All tests that start processes, send signals or wait, several times over with eight busy processes beside them."""
+"""All tests that start processes, send signals or wait, several times over, and all tests there are, once.
+
+Whoever calls these keeps the machine busy.
+"""
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,14 +15,13 @@ from pathlib import Path
 from torture.findings import Findings
 
 TESTS = Path(__file__).parents[1]
-BUSY = 8
 #: What in a function shows that it starts processes, sends signals or waits: programs, workers, browsers, servers.
 _SIGNS = (
     "subprocess", "Popen", "PROGRAM", "process(", "workers=", "time.sleep", "os.kill", "os.fork", "multiprocessing",
     "LocalCluster", "chromium(", "Lab(", "Jobs(", "Thread(",
 )  # fmt: skip
 #: Nothing waits longer than this for a repetition, in seconds.
-_LONGEST = 3000
+_LONGEST = 6000
 
 
 def _names(part: ast.AST) -> set[str]:
@@ -46,38 +49,37 @@ def tests() -> list[str]:
     return found
 
 
-def run(seed: int, first: int, count: int, chosen: list[str] | None = None) -> Findings:
-    """`count` repetitions at once."""
+def repeated(count: int, options: list[str]) -> Findings:
+    """`count` runs of pytest at once."""
     findings = Findings()
-    chosen = tests() if chosen is None else chosen
-    idle = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    try:
-        runs = [
-            subprocess.Popen(
-                command, cwd=TESTS.parent, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
-            for _ in range(count)
-        ]
-        for number, process in enumerate(runs):
-            try:
-                said, _ = process.communicate(timeout=_LONGEST)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                said, _ = process.communicate()
-            findings.counts["repetitions"] += 1
-            findings.counts["that passed"] += process.returncode == 0
-            if process.returncode:
-                findings.fault(number, said[-3000:])
-    finally:
-        for process in idle:
+    runs = [
+        subprocess.Popen(
+            command, cwd=TESTS.parent, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        for _ in range(count)
+    ]
+    for number, process in enumerate(runs):
+        try:
+            said, _ = process.communicate(timeout=_LONGEST)
+        except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
-    findings.counts["tests"] = len(chosen)
+            said, _ = process.communicate()
+        findings.counts["repetitions"] += 1
+        findings.counts["that passed"] += process.returncode == 0
+        if process.returncode:
+            findings.fault(number, said[-6000:])
+        elif counted := re.search(r"(\d+) passed", said):
+            findings.counts["tests"] = int(counted[1])
     return findings
 
 
+def run(seed: int, first: int, count: int) -> Findings:
+    """`count` repetitions at once of the tests that wait."""
+    return repeated(count, tests())
+
+
 def run_whole(seed: int, first: int, count: int) -> Findings:
-    """All tests, once."""
-    return run(seed, first, count, [str(TESTS)])
+    """All tests, as `make test` runs them."""
+    return repeated(count, ["-n", "2", "--dist", "loadfile"])

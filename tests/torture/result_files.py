@@ -85,9 +85,8 @@ def run(seed: int, first: int, count: int) -> Findings:
         for number in range(first, first + count):
             chance = random.Random(f"file {seed} {number}")
             name = chance.choice(list(FILES))
-            data = damage(chance, wholes[name])
-            if data == wholes[name]:
-                continue
+            while (data := damage(chance, wholes[name])) == wholes[name]:
+                pass
             path.write_bytes(data)
             findings.counts["damaged files"] += 1
             with findings.case(number, f"damaged file '{name}'"):
