@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import casadi as ca
 import numpy as np
 
@@ -65,7 +67,11 @@ class _Kept:
     """Whether the elements of one type keep the symmetry, or some of them if there are many."""
 
     def __init__(self, group: TypeGroup, generators: list[_Generator], k: np.ndarray) -> None:
-        self._group, self._generators, self._k, self._check = group, generators, k, _Check(group.model)
+        self._group, self._generators, self._k = group, generators, k
+
+    @functools.cached_property
+    def _check(self) -> _Check:
+        return _Check(self._group.model)  # not derived where another type breaks the symmetry already
 
     def by_one(self) -> bool:
         return self._kept(0)
