@@ -56,9 +56,9 @@ def writer() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def residual_kernel(equations: FlatEquations) -> Code:
+def residual_kernel(equations: FlatEquations, width: int = 1) -> Code:
     """The residual, written to r."""
-    return simple_kernel(equations.residual_function, "residual", _R, graph=equations.residual_text)
+    return simple_kernel(equations.residual_function, "residual", _R, width=width, graph=equations.residual_text)
 
 
 def end_kernel(equations: FlatEquations, width: int = 1) -> Code:
