@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -113,18 +113,35 @@ _RAW = (TypeError, AttributeError, ValueError, LookupError, OverflowError, NotIm
 def _wrong_kind(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
     """Words about the first argument that is not of the kind its annotation says; nothing if all are."""
     import inspect
-    import typing
 
     try:
-        given, hints = inspect.signature(function).bind(*arguments, **named), typing.get_type_hints(function)
-    except (TypeError, NameError, AttributeError):
+        given = inspect.signature(function).bind(*arguments, **named)
+    except TypeError:
         return ""
     for name, value in given.arguments.items():
         kind = inspect.signature(function).parameters[name].kind
         plain = kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        if plain and name in hints and not _is_of_kind(value, hints[name]):
-            return f"{name} must be {_in_words(hints[name])}, got {value!r}"[:500]
+        hint = _hint(function, name) if plain else Any
+        if not _is_of_kind(value, hint):
+            return f"{name} must be {_in_words(hint)}, got {value!r}"[:500]
     return ""
+
+
+def _hint(function: Callable[..., Any], name: str) -> Any:
+    """What an argument is annotated with; anything, if that names what its module does not import before it needs it.
+
+    One argument is looked at by itself, so that such a name says nothing about the others.
+    """
+    import typing
+
+    inside: Any = function
+    while hasattr(inside, "__wrapped__"):
+        inside = inside.__wrapped__
+    alone = SimpleNamespace(__annotations__={name: inside.__annotations__.get(name, Any)})
+    try:
+        return typing.get_type_hints(alone, inside.__globals__)[name]
+    except (TypeError, NameError, AttributeError):
+        return Any
 
 
 def _is_of_kind(value: Any, kind: Any) -> bool:

@@ -16,7 +16,7 @@ from livens.engine.aligned import aligned
 from livens.engine.compiled import CompiledStep
 from livens.engine.correction import first_kernel, further_kernel
 from livens.engine.factors import Order
-from livens.engine.kernels import end_kernel, floor_kernel, guess_kernel
+from livens.engine.kernels import end_kernel, floor_kernel, guess_kernel, residual_kernel
 from livens.engine.lanes import COUNT, DONE, TOLD, Histograms, Kept, LaneKernels, Lanes, Members, Times
 from livens.engine.loop import Policy
 from livens.engine.native import Code
@@ -120,6 +120,7 @@ class Batch:
             codes = {
                 "first": first_kernel(e, order, width),
                 "further": further_kernel(e, order, width),
+                "residual": residual_kernel(e, width),
                 "predict": predictor_kernel(e, width),
                 "floor": floor_kernel(e, width),
                 "guess": guess_kernel(e, width),

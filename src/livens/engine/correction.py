@@ -34,8 +34,8 @@ def further_kernel(equations: FlatEquations, order: Order, width: int) -> Code:
 def _found(equations: FlatEquations, order: Order, width: int, name: str, text) -> Code:  # type: ignore[no-untyped-def]
     where = [equations.rows.tolist(), equations.columns.tolist()]
     where += [list(part) for part in equations.turn[1:]] if equations.turn is not None else []
-    graphs = equations.newton_function.serialize() + equations.end_function.serialize()
-    content = f"{writer()} {width} {order} {where} {graphs}{equations.residual_function.serialize()}"
+    graphs = equations.newton_text + equations.end_text + equations.residual_text
+    content = f"{writer()} {width} {order} {where} {graphs}"
     return find_or_compile(content, text, name)
 
 

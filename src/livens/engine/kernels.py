@@ -27,9 +27,11 @@ _OFTEN, _VECTORS, _SELDOM = 1, 2, 0
 
 
 def simple_kernel(
-    function: ca.Function, name: str, pointer: int = _OUT, effort: int | None = None, width: int = 1
+    function: ca.Function, name: str, pointer: int = _OUT, effort: int | None = None, width: int = 1, graph: str = ""
 ) -> Code:
-    """Native code for a function of (x, z, c) with one dense output, written to `pointer`."""
+    """Native code for a function of (x, z, c) with one dense output, written to `pointer`; `graph` is its text, if it
+    is known.
+    """
     tried = effort if effort is not None else _OFTEN if width == 1 else _VECTORS
 
     def text() -> str:
@@ -39,7 +41,7 @@ def simple_kernel(
             emitter.store(value, pointer, i)
         return emitter.text(quick=tried == _SELDOM)
 
-    return find_or_compile(f"{writer()} {width} {pointer} {function.serialize()}", text, name, tried)
+    return find_or_compile(f"{writer()} {width} {pointer} {graph or function.serialize()}", text, name, tried)
 
 
 def _inputs(emitter: Emitter, function: ca.Function) -> list[Sequence[str]]:
@@ -54,14 +56,14 @@ def writer() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def residual_kernel(equations: FlatEquations) -> Code:
+def residual_kernel(equations: FlatEquations, width: int = 1) -> Code:
     """The residual, written to r."""
-    return simple_kernel(equations.residual_function, "residual", _R)
+    return simple_kernel(equations.residual_function, "residual", _R, width=width, graph=equations.residual_text)
 
 
 def end_kernel(equations: FlatEquations, width: int = 1) -> Code:
     """State at the end of the step -> out."""
-    return simple_kernel(equations.end_function, "end", width=width)
+    return simple_kernel(equations.end_function, "end", width=width, graph=equations.end_text)
 
 
 def guess_kernel(equations: FlatEquations, width: int = 1) -> Code:
@@ -102,7 +104,7 @@ def floor_kernel(equations: FlatEquations, width: int = 1) -> Code:
             emitter.store(value, _OUT, i)
         return emitter.text(quick=True)
 
-    content = f"{writer()} {width} {library} {list(equations.kinds)} {equations.residual_function.serialize()}"
+    content = f"{writer()} {width} {library} {list(equations.kinds)} {equations.residual_text}"
     return find_or_compile(content, text, "floor", _SELDOM)
 
 
@@ -133,7 +135,7 @@ def newton_kernel(equations: FlatEquations, order: Order) -> Code:
     """
     places = [equations.rows.tolist(), equations.columns.tolist()]
     places += [list(part) for part in equations.turn[1:]] if equations.turn is not None else []
-    content = f"{writer()} {order} {places} {equations.newton_function.serialize()}"
+    content = f"{writer()} {order} {places} {equations.newton_text}"
     return find_or_compile(content, lambda: _newton_text(equations, order), "newton", _OFTEN)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from livens.engine.floor import at_the_floor
+from livens.engine.floor import SMALL, at_the_floor
 from livens.engine.loop import REFRESH
 from livens.engine.lowering.function import lowered, together
 from livens.engine.lowering.kinds import Doubles, Integers, Record
@@ -31,6 +31,7 @@ class LaneKernels(Record):
 
     first: int
     further: int
+    residual: int
     predict: int
     floor: int
     guess: int
@@ -114,6 +115,21 @@ class Times(Record):
 
 # -- steps ------------------------------------------------------------------------------------------------------------
 @lowered
+def _measure_guess(kernels: LaneKernels, w: Lanes, z: Doubles, guess: Doubles, before: Doubles) -> None:
+    """The largest residuals before the first correction, in units of their bounds; NaN where one of them is."""
+    n, width, left = w.unknowns, w.width, guess + w.unknowns * w.width
+    call(kernels.residual, guess, z, w.c, left, left)
+    for i in range(width):
+        worst, total = 0.0, 0.0
+        for j in range(n):
+            a = abs(left[j * width + i]) * w.work[j * width + i]
+            total += a
+            if a > worst:
+                worst = a
+        before[i] = worst if total == total else total
+
+
+@lowered
 def _more_corrections(kernels: LaneKernels, w: Lanes, x: Doubles, z: Doubles, out: Doubles) -> None:
     """Correct the lanes again that one correction was not enough for."""
     n, width, work, dead = w.unknowns, w.width, w.work, w.dead
@@ -121,7 +137,9 @@ def _more_corrections(kernels: LaneKernels, w: Lanes, x: Doubles, z: Doubles, ou
     worst, growth = work + (n + 2) * width, work + (n + 3) * width
     dx, scratch = work + (n + 4) * width, work + (2 * n + 5) * width
     last = work + (3 * n + 5) * width
-    before, stalls = last + width, last + 2 * width
+    before, stalls, guess = last + width, last + 2 * width, last + 3 * width
+    for j in range(n * width):
+        guess[j] = x[j] + dx[j]
     for i in range(width):
         last[i], before[i], stalls[i] = np.inf, 0.0, 0.0
         active[i] = 0.0 if dead[i] or worst[i] <= 1.0 else 1.0
@@ -133,6 +151,12 @@ def _more_corrections(kernels: LaneKernels, w: Lanes, x: Doubles, z: Doubles, ou
             break
         call(kernels.further, x, z, w.c, work, out)
         refreshed = False
+        if iteration == 2:  # as for one trajectory: nobody has measured the guess so far
+            close = False
+            for i in range(width):
+                close = close or (active[i] != 0.0 and SMALL < worst[i] <= 1.0)
+            if close:
+                _measure_guess(kernels, w, z, guess, before)
         for i in range(width):
             if active[i] == 0.0:
                 continue

@@ -8,7 +8,7 @@ import numpy as np
 
 from livens.engine.lowering.function import lowered, together
 from livens.engine.lowering.kinds import Doubles
-from livens.engine.lowering.words import call, doubles_at
+from livens.engine.lowering.words import bits, call, doubles_at, number
 from livens.engine.newton import (
     CORRECTIONS,
     DONE,
@@ -291,4 +291,13 @@ def _tabulate(
         call(kernel, X + s * n, Z + s * nz, c, out + s * width, out + s * width)
 
 
-together(advance_equally, _advance_controlled, _count, _tabulate_steps, _solve_steps, _tabulate)
+@lowered
+def all_finite(Z: Doubles, first: int, stop: int) -> bool:
+    """Whether these numbers are finite."""
+    worst = 0
+    for i in range(first, stop):  # as whole numbers, what is not finite is larger than all others
+        worst = max(worst, bits(abs(Z[i])))
+    return number(worst) < np.inf
+
+
+together(advance_equally, _advance_controlled, _count, _tabulate_steps, _solve_steps, _tabulate, all_finite)

@@ -116,7 +116,10 @@ class Code:
     """A native function: its address is good as long as this object lives, and its memory is freed with it."""
 
     def __init__(self, code: bytes, name: str, effort: int) -> None:
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _fresh_machine(effort))
+        # an engine is made with a module, and would compile it: that takes ten times as long as to load the code
+        empty = llvm.parse_assembly("")
+        self._engine = llvm.create_mcjit_compiler(empty, _fresh_machine(effort))
+        self._engine.remove_module(empty)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         self.address = self.address_of(name) if name else 0

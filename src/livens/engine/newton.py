@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from livens.engine.floor import at_the_floor
+from livens.engine.floor import SMALL, at_the_floor
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
 from livens.engine.lowering.words import call
@@ -158,9 +158,11 @@ def solve_step(kernels: Kernels, w: Workspace, x: Doubles, z: Doubles, slow: int
     If x has been `corrected` once already, which was not enough, that counts as the first correction. How many there
     were is told in the workspace.
     """
-    n, c, r, dx, scale = w.unknowns, w.c, w.r, w.dx, w.scale
-    last, before, stalls = np.inf, np.inf, 0
-    first = 0.0  # nobody has measured it: then convergence counts as quadratic only from the third correction on
+    n, c, r, dx, scale, guess = w.unknowns, w.c, w.r, w.dx, w.scale, w.scratch
+    last, before, first, stalls = np.inf, np.inf, 0.0, 0
+    if corrected:
+        for i in range(n):
+            guess[i] = x[i] + dx[i]
     for iteration in range(2 if corrected else 1, MOST_ITERATIONS + 1):
         w.told[CORRECTIONS] = iteration
         call(kernels.newton, x, z, c, r, dx)
@@ -180,6 +182,10 @@ def solve_step(kernels: Kernels, w: Workspace, x: Doubles, z: Doubles, slow: int
             settled = stalls > 1 and worst <= CURVATURE_LIMIT
             if settled and curvature_explains(kernels.residual, x, z, c, r, dx, scale, n, w.scratch):
                 return DONE
+        if corrected and iteration == 2 and SMALL < worst <= 1.0:
+            # nobody has measured the guess, which says whether convergence is quadratic
+            call(kernels.residual, guess, z, c, guess + n, guess + n)
+            first = scaled(guess + n, scale, n)
         if at_the_floor(worst, last, first if iteration == 2 else before, iteration):
             return DONE
         if not worst < np.inf:

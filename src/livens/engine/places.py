@@ -19,6 +19,8 @@ class Places(NamedTuple):
     last: int
     before: int
     stalls: int
+    guess: int  # the unknowns before the first correction
+    left: int  # and their residuals
     rows: int  # how many there are
 
 
@@ -27,4 +29,7 @@ def places(n: int) -> Places:
     dx, smooth = n + 4, 2 * n + 4
     scratch = smooth + 1
     last = scratch + n
-    return Places(0, n, n + 1, n + 2, n + 3, dx, smooth, scratch, last, last + 1, last + 2, last + 3)
+    guess = last + 3
+    return Places(
+        0, n, n + 1, n + 2, n + 3, dx, smooth, scratch, last, last + 1, last + 2, guess, guess + n, guess + 2 * n
+    )

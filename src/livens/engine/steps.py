@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from livens.engine.loop import Policy, count
+from livens.engine.loop import Policy, all_finite, count
 from livens.engine.newton import PAST, Workspace
 from livens.engine.places import places
 
@@ -242,12 +242,9 @@ def finite(steps: Steps, w: Any, names: Any) -> Steps:
     All states are looked at: what follows from a state and leads to no other, such as a multiplier, may be finite
     again in the next one.
     """
-    if np.isfinite(steps.Z).all():
+    states = np.ascontiguousarray(steps.states)  # as they are in all tiers; NumPy would make an array of answers first
+    if not steps.taken or all_finite(states, states.shape[1], states.size):
         return steps
-    if not steps.taken:  # the run began so
-        entry = int(np.argmin(np.isfinite(steps.carry.z)))
-        what = "the state is not finite at the start"
-        return steps.until(0, steps.trouble or Trouble(np.inf, 0.0, names.name_of(entry), what, 0.0))
     good = int(np.argmin(np.isfinite(steps.Z).all(axis=1)))
     entry = int(np.argmin(np.isfinite(steps.Z[good])))
     what = "the state is not finite any more"

@@ -34,7 +34,7 @@ class Frame:
     #: It spins fast about its third axis, see `livens.schemes.recipes.rotor_body`.
     rotor: bool = False
 
-    @property
+    @functools.cached_property
     def coordinates(self) -> tuple[int, ...]:
         """All of them, the centre first."""
         return (*self.position, *(i for director in self.directors for i in director))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import casadi as ca
 import numpy as np
 
@@ -65,7 +67,11 @@ class _Kept:
     """Whether the elements of one type keep the symmetry, or some of them if there are many."""
 
     def __init__(self, group: TypeGroup, generators: list[_Generator], k: np.ndarray) -> None:
-        self._group, self._generators, self._k, self._check = group, generators, k, _Check(group.model)
+        self._group, self._generators, self._k = group, generators, k
+
+    @functools.cached_property
+    def _check(self) -> _Check:
+        return _Check(self._group.model)  # not derived where another type breaks the symmetry already
 
     def by_one(self) -> bool:
         return self._kept(0)
@@ -87,7 +93,7 @@ class _Check:
         force = model.F - ca.gradient(model.R, model.v)
         slopes = [ca.gradient(L, model.q), ca.gradient(L, model.v), force]
         inputs = [model.q, model.v, model.t, model.k]
-        self._model = model
+        self._model, self._on = model, dict[bytes, np.ndarray | None]()
         self._slopes = Evaluator(inputs, slopes)
         self._constraints = Evaluator(inputs, [model.g, ca.jacobian(model.g, model.q)]) if model.m else None
 
@@ -104,12 +110,19 @@ class _Check:
             terms = np.concatenate([L_q * xi, L_v * turned])
             if not (_vanishes(terms) and _vanishes(force * xi)):
                 return False
-            q_on = self._onto(q, k)
+            q_on = self._onto_once(q, k)
             if q_on is not None and self._constraints is not None:
                 _, G = self._constraints(q_on, 0.0, 0.3, k)
                 if not all(_vanishes(row * (A @ q_on + b)) for row in G):
                     return False
         return True
+
+    def _onto_once(self, q: np.ndarray, k: np.ndarray) -> np.ndarray | None:
+        """All generators are looked at in the same states."""
+        key = q.tobytes() + k.tobytes()
+        if key not in self._on:
+            self._on[key] = self._onto(q, k)
+        return self._on[key]
 
     def _onto(self, q: np.ndarray, k: np.ndarray) -> np.ndarray | None:
         """A state that the element's constraints allow, if one is found."""

@@ -30,12 +30,12 @@ def is_symmetry(system: System, name: str, parameters: np.ndarray | None = None)
     d = dynamics(system)
     generators = system.momentum_symmetry(name)(d.q)
     free, constrained = [], []
+    L_q, L_v = ca.gradient(d.T - d.V, d.q), ca.gradient(d.T - d.V, d.v)
+    force = d.F - ca.gradient(d.R, d.v)
     for j in range(generators.shape[1]):
         xi = generators[:, j]
         turned = ca.jtimes(xi, d.q, d.v)
-        L_q, L_v = ca.gradient(d.T - d.V, d.q), ca.gradient(d.T - d.V, d.v)
         free.append(_row(ca.dot(L_q, xi) + ca.dot(L_v, turned), _size(L_q, xi) + _size(L_v, turned)))
-        force = d.F - ca.gradient(d.R, d.v)
         free.append(_row(ca.dot(force, xi), _size(force, xi)))
         constrained.append(ca.horzcat(d.G @ xi, ca.fabs(d.G) @ ca.fabs(xi)))
     numbers = Numbers(d, 0.3, k)

@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,26 +22,21 @@ from livens.models.system import System
 from livens.multibody import loads
 from livens.multibody.assembly import Assembly, Target
 from livens.multibody.bodies import Body, Point, coordinates
-from livens.multibody.contacts.crowd import check_blows, check_start, found_contacts
-from livens.multibody.contacts.start import check_overlaps, check_steps
 from livens.multibody.drawn_contacts import DrawnContacts
 from livens.multibody.drawn_control import DrawnControl
 from livens.multibody.drawn_joints import DrawnJoints
 from livens.multibody.drawn_plates import DrawnPlates
-from livens.multibody.exports.mjcf import write_mjcf
-from livens.multibody.imports.draw import Drawer
-from livens.multibody.imports.mjcf import read_mjcf
-from livens.multibody.imports.robot import Robot
-from livens.multibody.imports.urdf import read_urdf
 from livens.multibody.joint import Joint
-from livens.multibody.load_steps import loaded_equilibrium
-from livens.multibody.mobility import Report, report
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.named import quantities
 from livens.multibody.parts import Marker, Part
 from livens.multibody.sampled import connect
-from livens.multibody.statics import Equilibrium, equilibrium
 from livens.multibody.stops import impacts_of, stops_of
+
+if TYPE_CHECKING:  # files of robots, contacts and statics are imported where they are needed: most drawings need none
+    from livens.multibody.imports.robot import Robot
+    from livens.multibody.mobility import Report
+    from livens.multibody.statics import Equilibrium
 
 #: An angle above this at the start is taken for degrees.
 _MOST_RADIANS = 50.0
@@ -80,6 +75,8 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
         ``package://`` names, if not above the file. Ends of the ways of joints act with a `limit_stiffness`. What is
         not taken over is listed in ``notes``.
         """
+        from livens.multibody.imports.urdf import read_urdf
+
         file = path_of("path", path)
         one_of("base", base, ("fixed", "floating"))
         return cls._drawn_from(read_urdf(file, base, _folders(packages)), limit_stiffness)
@@ -90,6 +87,8 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
 
         Ends of the ways of joints act with a `limit_stiffness`. What is not taken over is listed in ``notes``.
         """
+        from livens.multibody.imports.mjcf import read_mjcf
+
         return cls._drawn_from(read_mjcf(path_of("path", path)), limit_stiffness)
 
     def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
@@ -100,10 +99,14 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
         as laws of motors; a joint that MuJoCo has nothing for is an error. A file that is there already is replaced
         only with `force`.
         """
+        from livens.multibody.exports.mjcf import write_mjcf
+
         return write_mjcf(self, path_of("path", path), flag("force", force))
 
     @classmethod
     def _drawn_from(cls, robot: Robot, limit_stiffness: float | None) -> Multibody:
+        from livens.multibody.imports.draw import Drawer
+
         stiffness = None if limit_stiffness is None else positive("limit_stiffness", limit_stiffness)
         mb = cls(gravity=robot.gravity if robot.gravity.any() else None)
         Drawer(mb, robot, stiffness).draw()
@@ -178,7 +181,10 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
             momenta = {name: _besides(generator, len(beside)) for name, generator in momenta.items()}
         names = coordinates([*owned, *beside])
         system = System(names, elements=elements, parameters=shared, symmetries=momenta, frames=True)
-        system.box = found_contacts(system, self)
+        if self._crowds:
+            from livens.multibody.contacts.crowd import found_contacts
+
+            system.box = found_contacts(system, self)
         system.redundant = self.redundant
         system.quantities = quantities(system, self)
         if self._sampled:
@@ -204,12 +210,21 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
     def started(self) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities to start from, in which no two bodies are within each other."""
         q, v = self.assembled.state
-        check_overlaps(self._contacts.values(), self.system, q)
-        check_start(self._crowds, self.system, q)
+        if self._contacts or self._crowds:
+            from livens.multibody.contacts.crowd import check_start
+            from livens.multibody.contacts.start import check_overlaps
+
+            check_overlaps(self._contacts.values(), self.system, q)
+            check_start(self._crowds, self.system, q)
         return q, v
 
     def check_steps(self, h: float) -> None:
         """Refuse steps that are longer than half of a blow that is about to come."""
+        if not self._contacts and not self._crowds:
+            return
+        from livens.multibody.contacts.crowd import check_blows
+        from livens.multibody.contacts.start import check_steps
+
         fall = 0.0 if self.gravity is None else float(np.linalg.norm(self.gravity))
         check_steps(self._contacts.values(), self.system, *self.assembled.state, h, fall)
         check_blows(self._crowds, self.system, *self.assembled.state, h, fall)
@@ -221,6 +236,8 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
 
     def check(self) -> Report:
         """Mobility, redundancy and assembly, before anything is compiled."""
+        from livens.multibody.mobility import report
+
         return dataclasses.replace(report(self.system, self.assembled, self.connections), notes=tuple(self.notes))
 
     def equilibrium(self, *, load_steps: int | None = None, t: float = 0.0) -> Equilibrium:
@@ -233,8 +250,12 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
             one = next(iter(self._integrals))
             raise InputError(f"the controller '{one}' rests where its error is zero: give that as the start")
         if load_steps is None:
+            from livens.multibody.statics import equilibrium
+
             found = equilibrium(self.system, self.assembled)
         else:
+            from livens.multibody.load_steps import loaded_equilibrium
+
             steps = whole_number("load_steps", load_steps, least=1, most=_MOST_LOAD_STEPS)
             found = loaded_equilibrium(self.system, self.assembled, steps, number("t", t))
         self.assembled.settle(found.position)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from livens.multibody.assembly import Target
 from livens.multibody.beam import Beam
 from livens.multibody.bodies import Body
 from livens.multibody.connection import Connection
-from livens.multibody.contacts.contact import Contact
-from livens.multibody.contacts.crowd import DrawnCrowd
-from livens.multibody.contacts.landing import Landing
 from livens.multibody.couplings import Coupling
 from livens.multibody.exerting import Exerting
 from livens.multibody.gauge import Gauge
@@ -25,6 +22,11 @@ from livens.multibody.joint import Joint
 from livens.multibody.parts import Marker, Part, point_in_space
 from livens.multibody.sampled import Sampled
 from livens.multibody.stops import DrawnStop
+
+if TYPE_CHECKING:  # most drawings have no contacts
+    from livens.multibody.contacts.contact import Contact
+    from livens.multibody.contacts.crowd import DrawnCrowd
+    from livens.multibody.contacts.landing import Landing
 
 
 class Drawing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,14 +17,15 @@ from livens.multibody import beams
 from livens.multibody.beam import Beam
 from livens.multibody.beams import End, node_end
 from livens.multibody.bodies import Body, director_body, particle, planar_body
-from livens.multibody.centrelines import Centreline, centreline, circle
 from livens.multibody.drawn_bodies import DrawnBodies
 from livens.multibody.forces import spring
 from livens.multibody.inertia import Inertia
-from livens.multibody.modal_ring import ModalRing, ring_body, ring_elements
 from livens.multibody.parts import Part, axes_about, direction, point_in_space
-from livens.multibody.ring_modes import RingModes
 from livens.multibody.sections import Section
+
+if TYPE_CHECKING:  # centre lines and modes are imported where there are elastic bodies: most drawings have none
+    from livens.multibody.centrelines import Centreline
+    from livens.multibody.modal_ring import ModalRing
 
 
 class DrawnBeams(DrawnBodies):
@@ -52,6 +53,8 @@ class DrawnBeams(DrawnBodies):
         the direction of the section's first axis at the first end. `damping` is the time of a material of Kelvin and
         Voigt: stresses are those of ``strain + damping * strain rate``.
         """
+        from livens.multibody.centrelines import centreline
+
         count = whole_number(f"{name}: elements", elements, least=1)
         wanted: list[Any] = list(stations) if isinstance(stations, (list, tuple, np.ndarray)) else [stations]
         line = centreline(name, points, count, across, wanted, self.dimension)
@@ -88,6 +91,8 @@ class DrawnBeams(DrawnBodies):
             if elements is not None:
                 raise InputError(f"{name}: a ring is made of elements or of modes, not of both")
             return self._modal_ring(name, at, radius, section, axis, modes, damping)
+        from livens.multibody.centrelines import circle
+
         count = whole_number(f"{name}: elements", 24 if elements is None else elements, least=3)
         line = circle(name, at, axis, positive(f"{name}: the radius", radius), count, self.dimension)
         return self._beam(name, line, section, (None, None), True, damping)
@@ -95,6 +100,9 @@ class DrawnBeams(DrawnBodies):
     def _modal_ring(
         self, name: str, at: Any, radius: float, section: Section, axis: Any, modes: int, damping: float
     ) -> ModalRing:
+        from livens.multibody.modal_ring import ModalRing, ring_body, ring_elements
+        from livens.multibody.ring_modes import RingModes
+
         self._new(name)
         most = whole_number(f"{name}: modes", modes, least=2)
         if not isinstance(section, Section) or section.full:

@@ -1,23 +1,24 @@
-"""Contacts of a drawing."""
+"""Contacts of a drawing; shapes and laws are imported where bodies touch, as in most drawings none do."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.numbers import not_negative, one_of, positive
-from livens.multibody.contacts.contact import Contact
-from livens.multibody.contacts.crowd import DrawnCrowd
-from livens.multibody.contacts.friction import Friction
-from livens.multibody.contacts.laws import Hertz, Law, Linear
-from livens.multibody.contacts.near import near_pairs
-from livens.multibody.contacts.shape import HalfSpace, Shape, shape_of
 from livens.multibody.drawing import Drawing
 from livens.multibody.parts import Part
+
+if TYPE_CHECKING:
+    from livens.multibody.contacts.contact import Contact
+    from livens.multibody.contacts.crowd import DrawnCrowd
+    from livens.multibody.contacts.friction import Friction
+    from livens.multibody.contacts.laws import Law
+    from livens.multibody.contacts.shape import Shape
 
 
 class DrawnContacts(Drawing):
@@ -43,6 +44,9 @@ class DrawnContacts(Drawing):
         times as large, and never pulls (Hunt and Crossley). `friction` is Coulomb's coefficient, or a
         `livens.contacts.Friction`.
         """
+        from livens.multibody.contacts.contact import Contact
+        from livens.multibody.contacts.friction import Friction
+
         a, b = (self._touching(one) for one in (first, second))
         name = name or f"{a.part.name}-{b.part.name}"
         self._new(name)
@@ -72,6 +76,8 @@ class DrawnContacts(Drawing):
         if within is None:
             pairs = list(itertools.combinations(range(len(shapes)), 2))
         else:
+            from livens.multibody.contacts.near import near_pairs
+
             pairs = near_pairs(shapes, not_negative("within", within))
         if "name" in options:
             raise InputError("contacts of many bodies are called after them, as 'first-second'")
@@ -104,6 +110,9 @@ class DrawnContacts(Drawing):
         >>> bool(run["ball0.position"][:, 2].min() > 0.09), bool(heap.stored(run)[-1] > 0)
         (True, True)
         """
+        from livens.multibody.contacts.crowd import DrawnCrowd
+        from livens.multibody.contacts.friction import Friction
+
         if not isinstance(bodies, (list, tuple)) or len(bodies) < 2:
             raise InputError(f"{name}: a crowd is of at least two bodies in a list, got {bodies!r}")
         self._new(name)
@@ -121,6 +130,8 @@ class DrawnContacts(Drawing):
         return made
 
     def _touching(self, given: Any) -> Shape:
+        from livens.multibody.contacts.shape import HalfSpace, shape_of
+
         if given is self.ground and self.gravity is not None and self.gravity.any():
             return HalfSpace(given, normal=-self.gravity)
         if given is self.ground:
@@ -131,6 +142,8 @@ class DrawnContacts(Drawing):
 
 
 def _law(name: str, law: Any, stiffness: Any) -> Law:
+    from livens.multibody.contacts.laws import Hertz, Law, Linear
+
     if isinstance(law, Law):
         if stiffness is not None:
             raise InputError(f"{name}: the law has a stiffness of its own")

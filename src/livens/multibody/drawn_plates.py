@@ -10,7 +10,6 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.numbers import array, not_negative, number, one_of, positive, whole_number
 from livens.multibody.beam import Beam
-from livens.multibody.centrelines import Centreline
 from livens.multibody.drawn_beams import DrawnBeams, heavier
 from livens.multibody.parts import Part, axes_about, direction, point_in_space
 from livens.multibody.sections import Section
@@ -98,6 +97,8 @@ class DrawnPlates(DrawnBeams):
         viscosity: float,
     ) -> None:
         """One of the beams, through nodes that are there and others that it makes."""
+        from livens.multibody.centrelines import Centreline  # as beams do
+
         points = np.array([places[i][j] for i, j in where])
         step = float(np.linalg.norm(points[1] - points[0]))
         stations = step * np.arange(len(where))

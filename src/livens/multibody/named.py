@@ -17,7 +17,6 @@ from livens.models.system import System
 from livens.multibody.actuators import angular_velocity
 from livens.multibody.beam import beam_quantities
 from livens.multibody.connection import Connection
-from livens.multibody.contacts import sensors
 from livens.multibody.couplings import Coupling
 from livens.multibody.exerting import Seat, force_and_torque
 from livens.multibody.holding import Hold
@@ -64,13 +63,16 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         found[f"{name}.integral"] = _integral(name, place[str(body.coordinates[0])], unit)
     for hold in drawing._holds.values():
         add(hold.name, _of_hold(system, hold, numbers[id(hold.element)], place))
-    for contact in drawing._contacts.values():
-        add(contact.name, sensors.quantities(contact, system, numbers))
     for landing in drawing._landings.values():
         own = system.multiplier_slices[numbers[id(landing.element)]]
         add(landing.name, _of_landing(landing.name, own.start))
-    for crowd in drawing._crowds.values():
-        found.update(sensors.of_crowd(crowd, system, numbers[id(crowd.element)]))
+    if drawing._contacts or drawing._crowds:
+        from livens.multibody.contacts import sensors  # most drawings have none
+
+        for contact in drawing._contacts.values():
+            add(contact.name, sensors.quantities(contact, system, numbers))
+        for crowd in drawing._crowds.values():
+            found.update(sensors.of_crowd(crowd, system, numbers[id(crowd.element)]))
     for name, function in drawing._observed.items():
         found[name] = Quantity(name, "", _own(function))
     for name, (marker, frame) in drawing._watched.items():

@@ -76,10 +76,11 @@ def _discover() -> None:
 
 def _found_alone(name: str) -> bool:
     """Whether the problem is in a file that has its name, or else mentions it: then no other has to be imported."""
-    for path in _files():
+    files = _files()
+    for path in files:
         if name not in _entries and path.stem == name.replace("-", "_"):
             importlib.import_module(f"{__name__}.{path.stem}")
-    for path in _files():
+    for path in files:
         if name not in _entries and f'"{name}"' in path.read_text(encoding="utf-8"):
             importlib.import_module(f"{__name__}.{path.stem}")
     return name in _entries

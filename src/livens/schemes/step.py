@@ -223,6 +223,22 @@ class FlatEquations(StepEquations):
             self.box.fill(found, c[2:])
         return found
 
+    # code is found by these, and the fingerprint is made of them: they are long, and written once
+    @functools.cached_property
+    def residual_text(self) -> str:
+        """The residual as CasADi writes it."""
+        return str(self.residual_function.serialize())
+
+    @functools.cached_property
+    def newton_text(self) -> str:
+        """The residual, its Jacobian and what turns the solution, likewise."""
+        return str(self.newton_function.serialize())
+
+    @functools.cached_property
+    def end_text(self) -> str:
+        """The end of the step, likewise."""
+        return str(self.end_function.serialize())
+
     @functools.cached_property
     def guess_function(self) -> ca.Function:
         return ca.Function("guess", [self.z, self.c], [self.guess])
@@ -230,5 +246,5 @@ class FlatEquations(StepEquations):
     @functools.cached_property
     def fingerprint(self) -> str:
         """Two runs with the same fingerprint solve the same equations, written down in the same order."""
-        content = self.newton_function.serialize() + self.end_function.serialize()
+        content = self.newton_text + self.end_text
         return hashlib.sha256(content.encode()).hexdigest()

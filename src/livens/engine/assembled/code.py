@@ -8,13 +8,13 @@ from livens.engine import element_table
 from livens.engine.assembled.assembly import errors_of, gather_sums, reciprocals, run_pieces
 from livens.engine.assembled.dissection import spread, strip
 from livens.engine.assembled.fronts import solve_fronts
-from livens.engine.assembled.loop import advance, all_finite, finish_step, solve_step, start_step
+from livens.engine.assembled.loop import advance, finish_step, solve_step, start_step
 from livens.engine.assembled.parts import bounds, serve
 from livens.engine.assembled.team import stop
 from livens.engine.lowering.function import together
 
 together(
-    *(advance, start_step, solve_step, finish_step, all_finite, bounds, serve, stop, solve_fronts),
+    *(advance, start_step, solve_step, finish_step, bounds, serve, stop, solve_fronts),
     *(run_pieces, gather_sums, errors_of, reciprocals, strip, spread),
 )
 

@@ -28,7 +28,7 @@ from livens.engine.floor import SMALL, at_the_floor
 from livens.engine.loop import REFRESH
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
-from livens.engine.lowering.words import address, bits, number
+from livens.engine.lowering.words import address
 from livens.engine.newton import CURVATURE_LIMIT, DONE, FAILED
 from livens.schemes.recipes.pieces import Pieces
 
@@ -220,15 +220,6 @@ def finish_step(p: Parts, r: int, corrections: int, w: Room) -> None:
     new[SLOW] = old[SLOW] + 1.0 if corrections > 1 and known >= RING else 0.0
     s = r // w.parts
     w.iterations[s] = corrections if r == s * w.parts else w.iterations[s] + corrections
-
-
-@lowered
-def all_finite(Z: Doubles, first: int, stop: int) -> bool:
-    """Whether these numbers are finite."""
-    worst = 0
-    for i in range(first, stop):
-        worst = max(worst, bits(abs(Z[i])))
-    return number(worst) < np.inf
 
 
 @lowered

@@ -187,8 +187,6 @@ class AssembledStepper:
         self._rooms.ended(carry, taken)
         times, X, M = np.concatenate([[before.t], t]), X[RING : RING + taken], M[1 : taken + 1]
         steps = Steps(times, states, sizes, X, w.iterations[:taken], before, carry, trouble, reached, M=M)
-        if taken and loop.all_finite(states, states.shape[1], states.size):
-            return steps
         return finite(steps, w, self._compiled.layout)
 
     # -- one step, or part of one, by itself --------------------------------------------------------------------------

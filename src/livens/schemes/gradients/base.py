@@ -61,6 +61,8 @@ class DiscreteGradient:
     def kinetic(self, e: ElementEnergies, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
         """The discrete gradients of T(q, v) in q and in v: ``DG_q T . Dq + DG_v T . Dv = T(q1, v1) - T(q0, v0)``."""
         m = e.model
+        if m.T.is_zero():
+            return ca.SX(m.n, 1), ca.SX(m.n, 1)
         T_of_q = ca.Function("T", [m.q, m.v, m.k], [m.T])
         T_of_v = ca.Function("T", [m.v, m.q, m.k], [m.T])
         by_q = [self(T_of_q, q0, Dq, v, e.k) for v in (v0, v0 + Dv)]
@@ -73,6 +75,8 @@ class DiscreteGradient:
         ``DG_q f . Dq + D_t f = f(q1, t + h) - f(q0, t)``.
         """
         m = e.model
+        if f.is_zero():
+            return ca.SX(m.n, 1), ca.SX(0)
         if not ca.depends_on(f, m.t):
             return self(ca.Function("f", [m.q, m.k], [f]), q0, Dq, e.k), ca.SX(0)
         of_q = ca.Function("f", [m.q, m.t, m.k], [f])
