@@ -260,7 +260,12 @@ TARGETS = (
     Target(
         ("analysis/round_off.py", "analysis/trend.py"),
         3,
-        ("unit/analysis/test_judging.py", "unit/analysis/test_observe.py", "unit/analysis/test_verdicts.py"),
+        (
+            "unit/analysis/test_judging.py",
+            "unit/engine/test_element_table.py",
+            "unit/analysis/test_observe.py",
+            "unit/analysis/test_verdicts.py",
+        ),
     ),
     Target(
         ("analysis/accuracy/estimate.py", "analysis/accuracy/verdict.py"),

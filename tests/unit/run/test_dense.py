@@ -120,6 +120,20 @@ def test_values_of_all_steps():
         run.step_values(steps=[20])
 
 
+@pytest.mark.parametrize(
+    ("size", "moved", "known"), [(1e-3, 5e-9, True), (1e-3, 1.5e-8, False), (1e3, 1e-6, True), (1e3, 3e-5, False)]
+)
+def test_between_rows_that_are_not_of_one_step_nothing_is_known(size, moved, known):
+    """A step that is taken again ends at its row up to 1e-8, or up to that part of what is larger than 1."""
+    run = lv.simulate(OSCILLATOR, x0=[size, 0.0], scheme="gauss-2", h=0.1, t_end=1.0)
+    run.x[1] += moved
+    if known:
+        assert run.at(0.05).x[0] == pytest.approx(size * np.cos(0.05), rel=1e-6)
+    else:
+        with pytest.raises(lv.IntegrationError, match="from t = 0 could not be taken again"):
+            run.at(0.05)
+
+
 def test_shapes_and_bad_times():
     run = oscillation(scheme="gauss-2", h=0.1)
     assert run.at(0.37).x.shape == (2,) and run.at([0.1, 0.2, 0.3]).x.shape == (3, 2)
