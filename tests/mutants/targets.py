@@ -317,7 +317,7 @@ BY_HAND = (
     # many trajectories at once
     ("engine/lanes.py", "last = work + (3 * n + 5) * width", "last = work + (2 * n + 5) * width"),
     ("engine/lanes.py", "rough += trusted[i] == 0.0", "rough += trusted[i] != 0.0"),
-    ("engine/lanes.py", "        w.work[i] = 0.0\n", "        w.work[i] = 1.0\n"),
+    ("engine/lanes.py", "m = min(first + j, given.count - 1)", "m = min(first + j, given.count)"),
     # a run that was interrupted goes on where it was
     ("results/recorder.py", '"step": self._step}', '"step": 0}'),
 )

@@ -14,7 +14,7 @@ from livens.engine.steps import Carry
 
 def equal(first):
     """Steps of 1e-3 from t = 0."""
-    return Policy(False, 1e-3, 0.0, first, -1, np.inf, np.inf, True)
+    return Policy(False, 1e-3, 0.0, first)
 
 
 def test_parameters_and_step_do_not_recompile():
