@@ -272,6 +272,77 @@ TARGETS = (
         3,
         ("unit/analysis/test_judging.py", "claims/test_accuracy.py"),
     ),
+    # bodies, joints and forces
+    Target(
+        ("multibody/joints.py", "multibody/joint.py", "multibody/couplings.py"),
+        2,
+        ("unit/multibody/test_joints.py", "unit/multibody/test_all_joints.py", "unit/multibody/test_bodies.py"),
+    ),
+    Target(
+        ("multibody/forces.py", "multibody/bushings.py", "multibody/actuators.py"),
+        2,
+        ("unit/multibody/test_forces.py", "unit/multibody/test_bodies.py"),
+    ),
+    Target(("multibody/sliding.py",), 2, ("unit/multibody/test_import.py",)),
+    Target(("multibody/stops.py",), 2, ("unit/multibody/test_stops.py",)),
+    Target(("multibody/holding.py",), 2, ("unit/multibody/test_holding.py",)),
+    Target(
+        ("schemes/recipes/frame_bodies.py", "schemes/recipes/frame_chains.py", "schemes/recipes/rotor_body.py"),
+        2,
+        ("claims/test_frames.py", "claims/test_rotors.py"),
+    ),
+    # contacts that are looked for
+    Target(
+        (
+            "multibody/contacts/near.py",
+            "multibody/contacts/geometry/sphere.py",
+            "multibody/contacts/geometry/box.py",
+            "multibody/contacts/geometry/capsule.py",
+            "multibody/contacts/laws/hertz.py",
+            "multibody/contacts/laws/material.py",
+        ),
+        1,
+        ("unit/multibody/test_contact_laws.py", "unit/multibody/test_contact_geometry.py"),
+    ),
+    Target(
+        ("engine/found_contacts.py", "multibody/contacts/crowd.py", "engine/crowd.py"),
+        2,
+        ("unit/multibody/test_balls.py", "claims/test_crowds.py", "claims/test_drawn_crowds.py"),
+    ),
+    # many trajectories, and how they change with parameters
+    Target(
+        ("engine/explicit_lanes.py", "engine/member_order.py"),
+        2,
+        ("unit/engine/test_explicit_lanes.py", "unit/run/test_ensemble.py"),
+    ),
+    Target(
+        ("run/gradient.py", "run/tape.py", "run/sampling.py", "run/sensitivity.py"),
+        2,
+        ("unit/run/test_gradient.py", "unit/run/test_derivatives.py", "claims/test_ensembles_and_gradients.py"),
+    ),
+    Target(
+        ("results/checkpoint.py", "results/ensemble_store.py"),
+        2,
+        ("unit/run/test_ensemble_stores.py", "unit/results/test_storage.py", "robustness/test_resume.py"),
+    ),
+    # sizes of steps, and what happens at events
+    Target(
+        ("engine/step_size.py", "run/first_step.py"),
+        3,
+        (
+            "unit/run/test_dense.py",
+            "claims/test_adaptive.py",
+            "claims/test_runge_kutta.py",
+            "claims/test_last_steps.py",
+        ),
+    ),
+    Target(("run/actions.py",), 2, ("unit/run/test_events.py", "robustness/test_arguments.py")),
+    Target(
+        ("analysis/accuracy/companions.py", "analysis/accuracy/witnesses.py"),
+        2,
+        ("unit/analysis/test_judging.py", "claims/test_accuracy.py"),
+    ),
+    Target(("analysis/energy_balance.py",), 2, ("unit/analysis/test_observe.py", "unit/analysis/test_verdicts.py")),
 )
 
 #: Changes by hand: file, what is there, what is put there instead. All of them must be noticed.
