@@ -73,6 +73,21 @@ def test_a_driven_slide_and_a_constant_speed():
     assert run["axle.angle"][-1] == pytest.approx(100 / 60 * 2 * np.pi * 10, rel=1e-12)
 
 
+@pytest.mark.parametrize("planar", [False, True])
+def test_the_rate_of_a_joint_is_that_of_its_angle(planar):
+    """Between two rods that tumble through space, with a motor between them: against differences."""
+    mb, d = lv.Multibody(planar=planar), 2 if planar else 3
+    ends = np.eye(3)[:2, :d]
+    one, other = (mb.rod(name, a=np.zeros(d), b=b, mass=1.0, radius=0.1) for name, b in zip("ab", ends, strict=True))
+    hinge = mb.revolute("hinge", one, other, at=one.a, **({} if planar else {"axis": "z"}))
+    mb.motor(hinge, torque=lambda t, angle, rate: 0.3 * m.cos(3 * t))
+    mb.start(one, omega=0.4 if planar else [0.3, -0.2, 0.4])
+    run = mb.simulate(t_end=1.0, h=2e-3)
+    angle, rate = run["hinge.angle"].ravel(), run["hinge.rate"].ravel()
+    assert np.ptp(rate) > 0.1
+    assert rate[1:-1] == pytest.approx((angle[2:] - angle[:-2]) / 4e-3, abs=1e-4)
+
+
 # -- what is elastic --------------------------------------------------------------------------------------------------
 def test_limits_throw_back():
     """Without damping the arm comes back with all its energy; with it, it comes to rest at the end of its way."""
