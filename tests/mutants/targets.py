@@ -323,13 +323,14 @@ TARGETS = (
     Target(
         ("results/checkpoint.py", "results/ensemble_store.py"),
         2,
-        ("unit/run/test_ensemble_stores.py", "unit/results/test_storage.py", "robustness/test_resume.py"),
+        ("unit/results/test_old_files.py", "unit/run/test_ensemble_stores.py", "robustness/test_resume.py"),
     ),
     # sizes of steps, and what happens at events
     Target(
         ("engine/step_size.py", "run/first_step.py"),
         3,
         (
+            "unit/engine/test_engine.py",
             "unit/run/test_dense.py",
             "claims/test_adaptive.py",
             "claims/test_runge_kutta.py",

@@ -244,6 +244,24 @@ def test_the_tolerance_is_kept_and_steps_follow_the_motion():
     assert steps[2] > 1.8 * steps[1] > 3.2 * steps[0]
 
 
+@pytest.mark.parametrize(
+    ("rate", "start", "first"),
+    [
+        (50.0, 2.0, 0.01 / 50),  # a hundredth of the time in which it changes by itself
+        (1e-3, 2.0, 0.1),  # a hundredth of the time span at most
+        (50.0, 0.0, 0.01 * 1e-6 / 100),  # of zero, what is tolerated is the size
+        (5e-10, 0.0, 0.1),  # as good as nothing moves
+    ],
+)
+def test_the_first_step_follows_from_state_and_rate(rate, start, first):
+    """Towards 2 from zero, and else towards zero; 1e-6 is tolerated beside 1e-6 of the size."""
+    aim = 0.0 if start else 2.0
+    model = lv.FirstOrder("x", rhs=lambda x, k: [k.rate * (aim - x[0])], parameters={"rate": rate})
+    control = lv.StepControl(tolerance=1e-6, absolute=1e-6)
+    run = lv.simulate(model, x0=[start], scheme="radau-iia-3", t_end=10.0, control=control)
+    assert run.t[1] == pytest.approx(first, rel=1e-6)
+
+
 def test_growth_and_limits():
     control = lv.StepControl(largest=0.08, increase=2.0, patience=4)
     run = oscillation(scheme="gauss-2", h=0.01, control=control)
