@@ -279,7 +279,7 @@ TARGETS = (
         ("unit/multibody/test_joints.py", "unit/multibody/test_all_joints.py", "unit/multibody/test_bodies.py"),
     ),
     Target(
-        ("multibody/forces.py", "multibody/bushings.py", "multibody/actuators.py"),
+        ("multibody/forces.py", "multibody/bushings.py", "multibody/actuators.py", "run/sampling.py"),
         2,
         ("unit/multibody/test_forces.py", "unit/multibody/test_bodies.py"),
     ),
@@ -316,7 +316,7 @@ TARGETS = (
         ("unit/engine/test_explicit_lanes.py", "unit/run/test_ensemble.py"),
     ),
     Target(
-        ("run/gradient.py", "run/tape.py", "run/sampling.py", "run/sensitivity.py"),
+        ("run/gradient.py", "run/tape.py", "run/sensitivity.py"),
         2,
         ("unit/run/test_gradient.py", "unit/run/test_derivatives.py", "claims/test_ensembles_and_gradients.py"),
     ),
@@ -390,6 +390,24 @@ BY_HAND = (
     ("engine/lanes.py", "last = work + (3 * n + 5) * width", "last = work + (2 * n + 5) * width"),
     ("engine/lanes.py", "rough += trusted[i] == 0.0", "rough += trusted[i] != 0.0"),
     ("engine/lanes.py", "m = min(first + j, given.count - 1)", "m = min(first + j, given.count)"),
+    # bodies and what acts between them
+    ("multibody/forces.py", "-k.constant * k.mass * k.other / m.sqrt(", "-k.constant * k.mass * k.mass / m.sqrt("),
+    ("multibody/forces.py", "lambda w, k: 2 * k.stiffness * m.dot(w, w)", "lambda w, k: k.stiffness * m.dot(w, w)"),
+    ("multibody/stops.py", "back = self.stop.restitution * rate", "back = rate"),
+    ("multibody/stops.py", "lands = 2 * back < _STEPS * h * pressed", "lands = False"),
+    ("multibody/actuators.py", "return [-share * w[1], share * w[0]]", "return [share * w[1], share * w[0]]"),
+    ("multibody/contacts/near.py", "cell = 2 * float(reach.max()) + within", "cell = float(reach.max()) + within"),
+    ("engine/crowd.py", "        f[o + 3] += arm_j * tx\n", "        f[o + 3] -= arm_j * tx\n"),
+    ("engine/crowd.py", "rub = t.laws[3] * elastic /", "rub = t.laws[3] * whole /"),
+    (
+        "engine/found_contacts.py",
+        "if not square <= most:  # what is not a number has moved",
+        "if square > most:  # what is not a number has moved",
+    ),
+    # controllers, and members that fail
+    ("run/sampling.py", "return min(count - step % count", "return max(count - step % count"),
+    ("run/sampling.py", "known = (self._states[i].copy(),)", "known = (one.state.copy(),)"),
+    ("engine/batch.py", "until[lane] = int(np.argmin(finite)) - 1", "until[lane] = int(np.argmin(finite))"),
     # a run that was interrupted goes on where it was
     ("results/recorder.py", '"step": self._step}', '"step": 0}'),
 )
