@@ -401,8 +401,8 @@ BY_HAND = (
     ("engine/crowd.py", "rub = t.laws[3] * elastic /", "rub = t.laws[3] * whole /"),
     (
         "engine/found_contacts.py",
+        "if most == most and not square <= most:  # what is not a number has moved",
         "if not square <= most:  # what is not a number has moved",
-        "if square > most:  # what is not a number has moved",
     ),
     # controllers, and members that fail
     ("run/sampling.py", "return min(count - step % count", "return max(count - step % count"),

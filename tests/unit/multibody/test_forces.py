@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from conftest import measured_order
+from scipy.spatial.transform import Rotation
 
 import livens as lv
+from livens import bodies
 from livens import math as m
 
 
@@ -231,6 +233,22 @@ def test_a_sampled_controller_reaches_its_target():
     assert run["hinge.angle"][250] == pytest.approx(angle, abs=1e-4)
 
 
+def test_controllers_are_asked_each_at_its_own_times():
+    """Two of them, sampled every two and every three steps, by whole steps counted from the start."""
+    mb, hinge = arm()
+    rod = mb.rod("second", a=[0, 1, 0], b=[1, 1, 0], mass=1, radius=0.02)
+    other, asked = mb.revolute("other", mb.ground, rod, at=rod.a, axis="y"), {"fast": [], "slow": []}
+
+    def law(name):
+        return lambda t, measured: (asked[name].append(t), 0.0)[1]
+
+    mb.controller("fast", hinge, every=0.02, law=law("fast"), measure=["hinge.angle"])
+    mb.controller("slow", other, every=0.03, law=law("slow"), measure=["other.angle"])
+    mb.simulate(t_end=0.125, h=0.01)
+    assert asked["fast"] == pytest.approx([0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.12])
+    assert asked["slow"] == pytest.approx([0.0, 0.03, 0.06, 0.09, 0.12])
+
+
 def test_a_controlled_run_resumes_bit_for_bit(tmp_path):
     """Commands and the state of the controller are in the file."""
     half = tmp_path / "half.h5"
@@ -412,3 +430,16 @@ def test_forces_in_the_axes_of_a_body():
         other.sensor("seen", what, relative_to=other.bodies["arm"])
         with pytest.raises(lv.InputError, match=words):
             other.check()
+
+
+@pytest.mark.parametrize("angle", [0.3, 2.0, np.pi])
+def test_a_torsion_spring_stores_what_the_angle_says(angle):
+    """``stiffness (1 - cos(angle))``, about any axis, and whatever both are turned by."""
+    a, b = (bodies.quaternion_body(name, bodies.Inertia(1.0, [1, 1, 1])) for name in "ab")
+    system = lv.System(bodies.coordinates([a, b]), elements=[a, b, bodies.torsion_spring(a, b, 2.5)])
+    first = Rotation.from_rotvec([0.3, -1.0, 0.4])
+    second = first * Rotation.from_rotvec(angle * np.array([0.6, 0.0, 0.8]))
+    states = [body.state([0, 0, 0], np.roll(turn.as_quat(), 1)) for body, turn in ((a, first), (b, second))]
+    q, v = (np.concatenate(parts) for parts in zip(*states, strict=True))
+    run = lv.simulate(system, q, v, h=0.01, t_end=0.01)
+    assert run.observe("potential_energy")[0] == pytest.approx(2.5 * (1 - np.cos(angle)))

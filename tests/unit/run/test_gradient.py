@@ -151,6 +151,23 @@ def test_what_has_no_gradient_is_said():
         lv.value_and_gradient(loss, keep="nothing")
 
 
+def test_a_loss_is_read_once_for_many_gradients():
+    """An optimiser asks for the same one many times: with other parameters, and from elsewhere."""
+    read = []
+
+    def loss(q):
+        read.append(q)
+        return q[0] ** 2
+
+    step = lv.prepare(lv.problems.load("simple-pendulum"), h=1e-2, t_end=0.1)
+    asked = lv.value_and_gradient(loss)
+    values = [asked(step, parameters={"g": g})[0] for g in (9.0, 10.0, 11.0)]
+    once = len(read)
+    assert len(set(values)) == 3 and asked(step, parameters={"g": 9.0})[0] == values[0]
+    lv.value_and_gradient(loss)(step)
+    assert len(read) == 2 * once
+
+
 def test_a_run_that_may_be_thrown_back_has_no_gradient():
     """What a stop does between steps is not differentiated: a limit without restitution is a spring, and may be."""
     for restitution in (0.8, None):
