@@ -1,5 +1,7 @@
 """What acts in mechanisms: motors, drives, limits, friction, bushings, cables, controllers; and where they rest."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from conftest import measured_order
@@ -8,6 +10,7 @@ from scipy.spatial.transform import Rotation
 import livens as lv
 from livens import bodies
 from livens import math as m
+from livens.run.sampling import Sampling
 
 
 def arm(length=1.0, gravity=9.81, **options):
@@ -231,6 +234,12 @@ def test_a_sampled_controller_reaches_its_target():
             k2 = f(angle + 5e-5 * k1[0], rate + 5e-5 * k1[1])
             angle, rate, t = angle + 1e-4 * k2[0], rate + 1e-4 * k2[1], t + 1e-4
     assert run["hinge.angle"][250] == pytest.approx(angle, abs=1e-4)
+
+
+def test_steps_until_the_next_sample():
+    """Of controllers that are sampled every two and every three steps."""
+    every = SimpleNamespace(_steps=[2, 3])
+    assert [Sampling.room(every, step) for step in range(7)] == [2, 1, 1, 1, 2, 1, 2]
 
 
 def test_controllers_are_asked_each_at_its_own_times():
