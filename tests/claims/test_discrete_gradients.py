@@ -23,6 +23,7 @@ from livens.expressions.graph.increments import increments
 from livens.schemes import gradients
 from livens.schemes.ggl_em import GGLEnergyMomentum
 from livens.schemes.gradients import DiscreteGradient, Equivariant, Gonzalez, ItohAbe, MeanValue
+from livens.schemes.gradients.calculus import weight
 from livens.schemes.gradients.mean_value import degree_along_lines, visible_part
 from livens.schemes.hamilton import HamiltonEM
 from livens.schemes.livens_em import LivensEM
@@ -382,6 +383,28 @@ def test_the_jacobian_is_the_derivative(name, gradient):
         columns = [(f(x, w + d * e) - f(x, w - d * e)) / (2 * d) for e in np.eye(f.n)]
         noise = 1e3 * EPS / d * (1 + abs(f.gradient(x)).sum())
         np.testing.assert_allclose(f.jacobian(x, w), np.array(columns).T, rtol=1e-5, atol=1e-5 + noise)
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "square"])
+def test_the_derivative_in_fewer_operations_is_that_of_the_gradient(name):
+    """Gonzalez' gradient says how it changes with w: what automatic differentiation finds, up to rounding."""
+    function, n = (FUNCTIONS | QUADRATIC)[name]
+    f = Case(function, n, Gonzalez())
+    own = ca.Function("own", [f.x, f.w], [ca.densify(Gonzalez().derivative(f.f, f.x, f.w))])
+    x, direction = np.array([0.7, -0.4, 1.1])[:n], np.array([1.0, 0.5, -0.7])[:n]
+    for size in (1.0, 1e-2, 1e-5):
+        expected = f.jacobian(x, size * direction)
+        atol = 1e-9 * (1 + abs(expected).max())
+        np.testing.assert_allclose(own(x, size * direction).full(), expected, rtol=1e-9, atol=atol)
+
+
+def test_the_correction_fades_out_below_round_off_in_any_unit():
+    """Half of it is left where w has a ten thousand millionth of the length of z, all of it above and none below."""
+    for unit in (1e-1, 1.0, 1e6):
+        z = unit * np.array([0.6, -0.8])
+        for ratio, left in ((1e-6, 1.0), (1e-9, 1.0), (1e-10, 0.5), (1e-11, 0.0), (1e-14, 0.0)):
+            w = ratio * unit * np.array([0.8, 0.6])
+            assert float(weight(ca.DM(w), ca.DM(z))) * (w @ w) == pytest.approx(left, abs=2e-2)
 
 
 # -- special cases ----------------------------------------------------------------------------------------------------

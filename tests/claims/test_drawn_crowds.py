@@ -193,6 +193,18 @@ def test_isolated_balls_keep_their_momenta():
         assert np.abs(p - p[0]).max() < most, name
 
 
+def test_neighbours_are_looked_for_anew_only_where_somebody_has_moved():
+    """By more than half the margin; what is not a number may be anywhere, and has moved."""
+    found, k = pattern()
+    compiled, v, made = ContactTables(found, k), np.zeros(found.size), []
+    for move in (0.0, 0.01, 0.014, 0.016, np.nan):
+        q = np.tile([0.0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1], 2)
+        q[[2, 14]] = 0.5, 1.5 + move
+        compiled(q, v)
+        made.append(int(compiled.tables.told[MADE]))
+    assert made == [1, 1, 1, 2, 3]
+
+
 @pytest.mark.parametrize("kind", ["spheres", "capsules", "boxes"])
 def test_forces_and_moments_of_isolated_bodies_cancel(kind):
     """In states at random, where some of them touch."""

@@ -8,6 +8,7 @@ from conftest import measured_order
 import livens as lv
 from livens import bodies
 from livens import math as m
+from livens.models.element import through
 from livens.problems import load
 
 SCHEMES = ("lie-em", "lie-ggl", "livens-em")
@@ -200,10 +201,24 @@ def test_a_rod_without_thickness_says_what_is_missing():
         lv.simulate(system, *rod.state(omega=[0, 0, 1]), scheme="lie-em", h=0.1, t_end=1)
 
 
+def held_and_damped():
+    """A body whose one element has a potential of its coordinates and a damper through an invariant."""
+    body = bodies.director_body("b", bodies.Inertia(1.0, [1.0, 2.0, 2.5]))
+    held = lv.Element(
+        body.coordinates,
+        potential=lambda q: (q[0] - 2 * q[4]) ** 4 + m.sin(q[1] * q[5]),
+        dissipation=through(lambda q: [m.dot(q[:3], q[3:6])], lambda w, u: 0.3 * (1 + w[0] ** 2) * u[0] ** 2),
+        name="held",
+    )
+    system = lv.System(body.coordinates, elements=[body, held], frames=True)
+    return system, body.state([0.3, 0.4, -0.2])[0], None
+
+
+@pytest.mark.parametrize("made", [lambda: chain(dissipative=True), held_and_damped], ids=["chain", "one"])
 @pytest.mark.parametrize("scheme", ["lie-em", "livens-em", "lie-ggl"])
-def test_the_jacobian_is_that_of_the_residual(scheme):
+def test_the_jacobian_is_that_of_the_residual(scheme, made):
     """Variations of the end of the step, taken to changes of the unknowns: the derivative by the unknowns."""
-    system, q, _ = chain(dissipative=True)
+    system, q, _ = made()
     e = lv.schemes.get(scheme).equations(system).flatten()
     random = np.random.default_rng(0)
     x, z = random.standard_normal(e.size), random.standard_normal(e.z.numel())

@@ -114,6 +114,13 @@ def test_dense_output_goes_through_steps_of_all_kinds():
     assert np.array_equal(run.at(run.t[7]).x, run.x[7]) or np.abs(run.at(run.t[7]).x - run.x[7]).max() < 1e-12
 
 
+def test_a_loose_step_is_taken_again_as_it_was_taken():
+    """With another number of stages it would end elsewhere, visibly so at a loose tolerance."""
+    run = relaxed(1e-4, t_end=900.0)
+    assert len(np.unique(run.stages)) >= 2
+    assert np.abs(run.at(run.t).x - run.x).max() < 1e-8
+
+
 def test_events_are_found_in_steps_of_all_kinds():
     """The zeros of x of a relaxation, against another scheme."""
     crossing = lv.Event(lambda x: x[0], name="zero")

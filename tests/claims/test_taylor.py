@@ -218,6 +218,15 @@ def test_constraints_of_reduced_index():
     assert np.abs(slow.x - fast.x).max() < 1e-13 and np.abs(slow.y - fast.y).max() < 1e-11
 
 
+@pytest.mark.parametrize("options", [{}, {"h": 0.1}])
+def test_algebraic_variables_follow_time(options):
+    """At the end of every step, and between: here ``y = t^2 - x`` with ``x' = y``."""
+    model = lv.FirstOrder("x", rhs=lambda y: [y[0]], algebraic="y", constraints=lambda x, y, t: [y[0] + x[0] - t**2])
+    run = lv.simulate(model, x0=[0.0], y0=[0.0], scheme="taylor:12", t_end=2.0, **options)
+    for t, y in ((run.t, run.y), (run.t[:-1] + 0.03, run.at(run.t[:-1] + 0.03).y)):
+        assert np.abs(y[:, 0] - (2 * t - 2 + 2 * np.exp(-t))).max() < 1e-11
+
+
 # -- between rows -----------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def orbit():

@@ -92,7 +92,10 @@ def _sites(tree: ast.AST, within: str = "") -> Iterator[tuple[ast.expr, str]]:
 
 
 def _guards(tree: ast.AST) -> Iterator[ast.AST]:
-    """What keeps programmers from mistakes, such as `frozen=True` and `strict=True`, and seeds: any number will do."""
+    """What keeps programmers from mistakes, such as `frozen=True` and `strict=True`, and where any number will do.
+
+    That is so for seeds, and for the size of a shape that follows from the others: to NumPy it is any negative number.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             yield from node.decorator_list
@@ -100,6 +103,8 @@ def _guards(tree: ast.AST) -> Iterator[ast.AST]:
             yield node.value
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng"):
             yield from node.args
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".reshape"):
+            yield from (size for size in node.args if ast.unparse(size) == "-1")
 
 
 class Source:

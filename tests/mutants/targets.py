@@ -260,13 +260,90 @@ TARGETS = (
     Target(
         ("analysis/round_off.py", "analysis/trend.py"),
         3,
-        ("unit/analysis/test_judging.py", "unit/analysis/test_observe.py", "unit/analysis/test_verdicts.py"),
+        (
+            "unit/analysis/test_judging.py",
+            "unit/engine/test_element_table.py",
+            "unit/analysis/test_observe.py",
+            "unit/analysis/test_verdicts.py",
+        ),
     ),
     Target(
         ("analysis/accuracy/estimate.py", "analysis/accuracy/verdict.py"),
         3,
         ("unit/analysis/test_judging.py", "claims/test_accuracy.py"),
     ),
+    # bodies, joints and forces
+    Target(
+        ("multibody/joints.py", "multibody/joint.py", "multibody/couplings.py"),
+        2,
+        ("unit/multibody/test_joints.py", "unit/multibody/test_all_joints.py", "unit/multibody/test_bodies.py"),
+    ),
+    Target(
+        ("multibody/forces.py", "multibody/bushings.py", "multibody/actuators.py", "run/sampling.py"),
+        2,
+        ("unit/multibody/test_forces.py", "unit/multibody/test_bodies.py"),
+    ),
+    Target(("multibody/sliding.py",), 2, ("unit/multibody/test_import.py",)),
+    Target(("multibody/stops.py",), 2, ("unit/multibody/test_stops.py",)),
+    Target(("multibody/holding.py",), 2, ("unit/multibody/test_holding.py",)),
+    Target(
+        ("schemes/recipes/frame_bodies.py", "schemes/recipes/frame_chains.py", "schemes/recipes/rotor_body.py"),
+        2,
+        ("claims/test_frames.py", "claims/test_rotors.py"),
+    ),
+    # contacts that are looked for
+    Target(
+        (
+            "multibody/contacts/near.py",
+            "multibody/contacts/geometry/sphere.py",
+            "multibody/contacts/geometry/box.py",
+            "multibody/contacts/geometry/capsule.py",
+            "multibody/contacts/laws/hertz.py",
+            "multibody/contacts/laws/material.py",
+        ),
+        1,
+        ("unit/multibody/test_contact_laws.py", "unit/multibody/test_contact_geometry.py"),
+    ),
+    Target(
+        ("engine/found_contacts.py", "multibody/contacts/crowd.py", "engine/crowd.py"),
+        2,
+        ("unit/multibody/test_balls.py", "claims/test_crowds.py", "claims/test_drawn_crowds.py"),
+    ),
+    # many trajectories, and how they change with parameters
+    Target(
+        ("engine/explicit_lanes.py", "engine/member_order.py"),
+        2,
+        ("unit/engine/test_explicit_lanes.py", "unit/run/test_ensemble.py"),
+    ),
+    Target(
+        ("run/gradient.py", "run/tape.py", "run/sensitivity.py"),
+        2,
+        ("unit/run/test_gradient.py", "unit/run/test_derivatives.py", "claims/test_ensembles_and_gradients.py"),
+    ),
+    Target(
+        ("results/checkpoint.py", "results/ensemble_store.py"),
+        2,
+        ("unit/results/test_old_files.py", "unit/run/test_ensemble_stores.py", "robustness/test_resume.py"),
+    ),
+    # sizes of steps, and what happens at events
+    Target(
+        ("engine/step_size.py", "run/first_step.py"),
+        3,
+        (
+            "unit/engine/test_engine.py",
+            "unit/run/test_dense.py",
+            "claims/test_adaptive.py",
+            "claims/test_runge_kutta.py",
+            "claims/test_last_steps.py",
+        ),
+    ),
+    Target(("run/actions.py",), 2, ("unit/run/test_events.py", "robustness/test_arguments.py")),
+    Target(
+        ("analysis/accuracy/companions.py", "analysis/accuracy/witnesses.py"),
+        2,
+        ("unit/analysis/test_judging.py", "claims/test_accuracy.py"),
+    ),
+    Target(("analysis/energy_balance.py",), 2, ("unit/analysis/test_all_models.py", "unit/analysis/test_verdicts.py")),
 )
 
 #: Changes by hand: file, what is there, what is put there instead. All of them must be noticed.
@@ -312,7 +389,25 @@ BY_HAND = (
     # many trajectories at once
     ("engine/lanes.py", "last = work + (3 * n + 5) * width", "last = work + (2 * n + 5) * width"),
     ("engine/lanes.py", "rough += trusted[i] == 0.0", "rough += trusted[i] != 0.0"),
-    ("engine/lanes.py", "        w.work[i] = 0.0\n", "        w.work[i] = 1.0\n"),
+    ("engine/lanes.py", "m = min(first + j, given.count - 1)", "m = min(first + j, given.count)"),
+    # bodies and what acts between them
+    ("multibody/forces.py", "-k.constant * k.mass * k.other / m.sqrt(", "-k.constant * k.mass * k.mass / m.sqrt("),
+    ("multibody/forces.py", "lambda w, k: 2 * k.stiffness * m.dot(w, w)", "lambda w, k: k.stiffness * m.dot(w, w)"),
+    ("multibody/stops.py", "back = self.stop.restitution * rate", "back = rate"),
+    ("multibody/stops.py", "lands = 2 * back < _STEPS * h * pressed", "lands = False"),
+    ("multibody/actuators.py", "return [-share * w[1], share * w[0]]", "return [share * w[1], share * w[0]]"),
+    ("multibody/contacts/near.py", "cell = 2 * float(reach.max()) + within", "cell = float(reach.max()) + within"),
+    ("engine/crowd.py", "        f[o + 3] += arm_j * tx\n", "        f[o + 3] -= arm_j * tx\n"),
+    ("engine/crowd.py", "rub = t.laws[3] * elastic /", "rub = t.laws[3] * whole /"),
+    (
+        "engine/found_contacts.py",
+        "if most == most and not square <= most:  # what is not a number has moved",
+        "if not square <= most:  # what is not a number has moved",
+    ),
+    # controllers, and members that fail
+    ("run/sampling.py", "return min(count - step % count", "return max(count - step % count"),
+    ("run/sampling.py", "known = (self._states[i].copy(),)", "known = (one.state.copy(),)"),
+    ("engine/batch.py", "until[lane] = int(np.argmin(finite)) - 1", "until[lane] = int(np.argmin(finite))"),
     # a run that was interrupted goes on where it was
     ("results/recorder.py", '"step": self._step}', '"step": 0}'),
 )

@@ -44,7 +44,7 @@ def test_a_change_is_one_place():
     found = {change.after for change in possible("a.py", text)}
     assert found == {"(x - 1)", "(2)", "(x >= 2)", "(3)", "(x)"}
     assert [change.after for change in possible("a.py", "@dataclass(frozen=True)\nclass A:\n    b = 1\n")] == ["(2)"]
-    assert not possible("a.py", "for a, b in zip(c, d, strict=True):\n    default_rng(7)\n")
+    assert not possible("a.py", "for a, b in zip(c, d, strict=True):\n    default_rng(7)\n    e.reshape(-1, f)\n")
 
 
 def test_a_change_has_the_same_name_elsewhere():

@@ -77,7 +77,7 @@ class Kepler:
         self._scipy.add(self._dop853())
 
     def _our_loop(self) -> float:
-        policy = Policy(False, _STEP, 0.0, 0, -1, np.inf, np.inf, True)
+        policy = Policy(False, _STEP, 0.0, 0)
         begun = time.perf_counter()
         self._end = self._stepper.advance(self._carry, _STEPS, policy, flow(_STEP)).carry.z
         return (time.perf_counter() - begun) / _STEPS * 1e6

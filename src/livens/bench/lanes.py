@@ -92,7 +92,7 @@ def _explicit(name: str, scheme: str, lanes: bool) -> Loop:
     problem = load(name)
     begun = prepare(problem, scheme).start(h=problem.h)
     stepper = ExplicitStepper(begun._compiled, problem.system.parameter_vector(), lanes)
-    policy = Policy(False, problem.h, 0.0, 0, -1, np.inf, np.inf, True)
+    policy = Policy(False, problem.h, 0.0, 0)
     return lambda: stepper.advance(begun._carry, _STEPS, policy, flow(problem.h))
 
 
@@ -116,7 +116,7 @@ def _taylor(model: Model, start: dict[str, Any], t_end: float) -> Loop:
     compiled = begun._compiled
     own = StepControl(tolerance=compiled.scheme.tolerance).own_steps(t_end)
     stepper: Stepper = compiled.stepper("fused", model.parameter_vector(), own=own)
-    policy = Policy(True, 0.0, 0.0, 0, -1, np.inf, t_end, True)
+    policy = Policy(True, 0.0, 0.0, 0, t_end=t_end)
     return lambda: stepper.advance(begun._carry, 10_000, policy, flow(0.0))
 
 
@@ -125,5 +125,5 @@ def _gauss() -> Loop:
     step = prepare(model, "sundman-gauss-8", scaling=lambda q: m.norm(q))
     begun = step.start(q0=[0.2, 0.0], p0=[0.0, 3.0], h=_GAUSS_H)
     entry = begun._compiled.layout["t"].start
-    policy = Policy(False, _GAUSS_H, 0.0, 0, entry, np.inf, np.inf, True)
+    policy = Policy(False, _GAUSS_H, 0.0, 0, entry)
     return lambda: begun._stepper.advance(begun._carry, _GAUSS_STEPS, policy, flow(_GAUSS_H))

@@ -333,7 +333,7 @@ class _Worker:
         with self._job.lock:
             self._job.left += 1
             stepper = compiled.stepper("fused", w.c[2:, lane].copy(), self._batch.order)
-            policy = Policy(False, h, origin, done + at, -1, np.inf, np.inf, True)
+            policy = Policy(False, h, origin, done + at)
             steps = stepper.advance(carry, count - at, policy, flow(h))
         taken = at + steps.taken
         w.Z[at + 1 : taken + 1, :, lane] = steps.Z

@@ -95,7 +95,7 @@ def _centres(t: Tables, q: Doubles) -> float:
             t.x[3 * i + axis] = x
             away = x - t.x_made[3 * i + axis]
             square += away * away
-        if not square <= most:  # what is not a number has moved
+        if most == most and not square <= most:  # what is not a number has moved
             most = square
     return most
 

@@ -334,8 +334,6 @@ def _fill(kernels: LaneKernels, w: Lanes, given: Members, first: int, times: Tim
             w.c[(2 + i) * width + j] = given.k[m * given.parameters + i]
         w.c[j], w.c[width + j] = times.h, times.t0
         w.counts[j], w.dead[j], w.died[j] = 0, 0, -1
-    for i in range(w.work_rows * width):
-        w.work[i] = 0.0
     if n > 0:
         size, scratch = n * width, w.work + (2 * n + 5) * width
         for i in range(PAST * size):

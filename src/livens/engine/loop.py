@@ -43,10 +43,10 @@ class Policy(NamedTuple):
     h: float
     origin: float
     first: int
-    entry: int
-    limit: float
-    t_end: float
-    to_the_end: bool
+    entry: int = -1
+    limit: float = np.inf
+    t_end: float = np.inf
+    to_the_end: bool = True
 
 
 def advance(

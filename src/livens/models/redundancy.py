@@ -16,6 +16,7 @@ from livens.models.system import System
 
 #: How far from the start to look, relative to the largest coordinate.
 AWAY = 0.02
+#: What is left of a row of length one where it is a combination of others, at most.
 _RANK = 1e-7
 
 
@@ -45,7 +46,7 @@ def redundant_constraints(
     rows = rows / np.where(length > 0, length, 1.0)[:, None]
     _, R, order = qr(rows.T, mode="economic", pivoting=True)
     sizes = np.abs(np.diag(R))
-    rank = int((sizes > _RANK * max(float(sizes[0]), 1e-300)).sum())
+    rank = int((sizes > _RANK).sum())
     return tuple(sorted(between[i] for i in order[rank:]))
 
 
@@ -56,7 +57,7 @@ def dependent_rows(rows: np.ndarray) -> tuple[int, ...]:
     length = np.linalg.norm(rows, axis=1)
     _, R, order = qr((rows / np.where(length > 0, length, 1.0)[:, None]).T, mode="economic", pivoting=True)
     sizes = np.abs(np.diag(R))
-    rank = int((sizes > _RANK * max(float(sizes[0]), 1e-300)).sum())
+    rank = int((sizes > _RANK).sum())
     return tuple(sorted(int(i) for i in order[rank:]))
 
 
@@ -66,5 +67,5 @@ def _null(rows: np.ndarray) -> np.ndarray:
         return np.eye(rows.shape[1])
     Q, R, _ = qr(rows.T, pivoting=True)  # as good as singular values for this, and ten times faster
     sizes = np.abs(np.diag(R))
-    rank = int((sizes > _RANK * max(float(sizes.max(initial=0.0)), 1e-300)).sum())
+    rank = int((sizes > _RANK * sizes.max(initial=0.0)).sum())
     return np.asarray(Q[:, rank:])

@@ -214,7 +214,7 @@ class ControlledSteps:
         return _percent(carry.t, self._plan)
 
     def _policy(self, t_end: float, to_the_end: bool) -> Policy:
-        return Policy(True, self._plan.h, 0.0, 0, -1, np.inf, t_end, to_the_end)
+        return Policy(True, self._plan.h, 0.0, 0, t_end=t_end, to_the_end=to_the_end)
 
     def take(self, stepper: Stepper, carry: Carry, most: int) -> Steps:
         self._before = self._flow.copy()
@@ -258,7 +258,7 @@ class ControlledSteps:
 
 def equal_policy(h: float, origin: float, first: int, entry: int = -1, limit: float = np.inf) -> Policy:
     """Steps of one size, counted from a time or from a fictive one."""
-    return Policy(False, float(h), float(origin), int(first), int(entry), float(limit), np.inf, True)
+    return Policy(False, float(h), float(origin), int(first), int(entry), float(limit))
 
 
 def _afresh(carry: Carry) -> Carry:

@@ -167,7 +167,7 @@ class Prepared:
         given = h if h is not None else self._defaults.get("h")
         size = positive("h", self._model.h if given is None and isinstance(self._model, Problem) else given)
         entry = state._compiled.layout["t"].start if "t" in state._compiled.layout else -1
-        policy = Policy(False, size, state.t - state._number * size, state._number, entry, np.inf, np.inf, True)
+        policy = Policy(False, size, state.t - state._number * size, state._number, entry)
         if entry >= 0:
             policy = policy._replace(origin=0.0)
         steps = state._stepper.advance(state._carry, 1, policy, flow(size))

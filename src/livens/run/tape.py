@@ -195,7 +195,7 @@ class Tape:
 
 
 def _policy(chunk: Chunk) -> Policy:
-    return Policy(False, chunk.h, chunk.origin, chunk.first, -1, np.inf, np.inf, True)
+    return Policy(False, chunk.h, chunk.origin, chunk.first)
 
 
 def observed_numbers(plan: Plan, every: int | None) -> np.ndarray:

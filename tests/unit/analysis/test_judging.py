@@ -1,12 +1,13 @@
 """Accuracy and trends, from numbers that are made up: what is concluded from them, and how it is said."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from livens.analysis import trend
-from livens.analysis.accuracy.companions import Difference
+from livens.analysis.accuracy.companions import Difference, difference
 from livens.analysis.accuracy.estimate import (
     NOT_RESOLVED,
     ORDER_NOT_SEEN,
@@ -17,6 +18,7 @@ from livens.analysis.accuracy.estimate import (
     Estimate,
 )
 from livens.analysis.accuracy.verdict import growth, judge
+from livens.analysis.accuracy.witnesses import steps_per_turn
 
 
 # -- three runs ------------------------------------------------------------------------------------------------------
@@ -199,3 +201,23 @@ def test_averages_of_a_series_that_comes_in_parts(parts):
     assert slopes[0].slope == pytest.approx(3.0) and slopes[0].significant
     assert not slopes[1].significant and slopes[2].slope == pytest.approx(0.0, abs=1e-12)
     assert trend.Series().trends() == []
+
+
+@pytest.mark.parametrize("turn", [3.0, 8.0, 50.0, 1000.0])
+def test_steps_of_an_oscillation_are_counted(turn):
+    """From velocities alone, whatever their size; rows that are not of every step say nothing."""
+    v = 1e3 * np.cos(2 * np.pi * np.arange(5001)[:, None] / turn)
+    rows = SimpleNamespace(v=v, spacing=1, size=lambda name: 1e3)
+    assert steps_per_turn(rows, "v") == pytest.approx(turn, rel=1e-3)
+    assert steps_per_turn(SimpleNamespace(v=v, spacing=2, size=lambda name: 1e3), "v") is None
+    assert steps_per_turn(SimpleNamespace(v=0 * v, spacing=1, size=lambda name: 1e3), "v") == math.inf
+
+
+def test_runs_are_compared_row_by_row_where_their_times_meet():
+    """Up to rounding, which is much where there were many steps: no polynomial goes between such rows."""
+    t = np.arange(1001.0)
+    fine = SimpleNamespace(t=np.arange(0.0, 1000.5, 0.5) * (1 + 1e-11), equal=True)
+    fine.q = np.random.default_rng(5).standard_normal((2001, 1))  # which no polynomial would meet
+    coarse = SimpleNamespace(t=t, q=fine.q[::2] + np.linspace(0, 1e-3, 1001)[:, None])
+    found = difference(fine, coarse, {"q": 2.0}, 2)
+    assert np.array_equal(found.t, t) and found.now["q"] == pytest.approx(np.linspace(0, 5e-4, 1001), abs=1e-12)

@@ -1,5 +1,6 @@
 """Verdicts that cannot mislead: what deviations are relative to, runs that explode, one step turned around."""
 
+import ctypes
 import json
 import types
 
@@ -11,7 +12,7 @@ from livens import math as m
 from livens.analysis import verdicts
 from livens.analysis.round_off import round_off
 from livens.analysis.trend import Trend
-from livens.engine.fold import fold
+from livens.engine.fold import fold, fold_states
 from livens.run.extremes import energy_scale, summary_from
 from livens.study import reversibility_defect, symplecticity_defect
 
@@ -135,6 +136,22 @@ def test_the_largest_deviations_of_rows():
     assert last[0] == energy[-1]
 
 
+@pytest.mark.parametrize("supplied", [-1, 1])
+def test_the_largest_deviations_of_states(supplied):
+    """Without an account of energy nothing is exchanged; with one, what came in less what went out is no drift."""
+    states = np.array([[5.0, 0.0, 0.0], [5.5, 0.75, 0.25], [4.0, 0.75, 1.75]])
+
+    @ctypes.CFUNCTYPE(None, *[ctypes.POINTER(ctypes.c_double)] * 5)
+    def rows(x, z, c, row, out):
+        row[0], row[1], row[2], row[3] = z[0], 3.0, 0.0, 0.0
+
+    first, last, largest, trusted = np.zeros(4), np.zeros(1), np.zeros(5), np.zeros(1)
+    kernel, sizes = ctypes.cast(rows, ctypes.c_void_p).value, np.zeros(0, dtype=np.int64)
+    fold_states(kernel, np.arange(3.0), states, np.zeros(2), supplied, True, first, last, largest, sizes, trusted)
+    assert largest.tolist() == ([1.0, 1.5, 3.0, 0.0, 0.0] if supplied < 0 else [0.0, 0.0, 3.0, 0.0, 0.0])
+    assert first[0] == 5.0 and last[0] == (4.0 if supplied < 0 else 5.0) and trusted[0] == 3.0
+
+
 def test_what_the_largest_deviations_say():
     """Drift and increment of the energy, its largest part, both constraints; then change and size of each momentum."""
     largest = np.array([0.3, 0.02, 4.0, 1e-9, 1e-8, 0.5, 2.0, 0.7, 0.0])
@@ -144,6 +161,16 @@ def test_what_the_largest_deviations_say():
     assert moved.momentum_drift == {"l": 0.25, "p": 0.7}  # one of no size is told as it is
     assert summary_from("total_energy", ("l", "p"), -2.0, 1.0, largest).max_energy_drift == 0.15
     assert summary_from("total_energy", ("l", "p"), 0.0, 0.0, np.array([0.3, *[0.0] * 8])).max_energy_drift == 0.3
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_increments_are_those_of_single_steps(every):
+    """Between rows that are several steps apart the energy changes by more, and the summary knows them all."""
+    run = lv.simulate(OSCILLATOR, [0.0], [1.0], scheme="symplectic-euler", h=0.1, t_end=6.0, every=every)
+    (step,) = [row for row in verdicts.rows(run) if row.quantity == "  its increment per step"]
+    all_steps = lv.simulate(OSCILLATOR, [0.0], [1.0], scheme="symplectic-euler", h=0.1, t_end=6.0)
+    energy = all_steps.observe("total_energy")
+    assert step.deviation == pytest.approx(np.abs(np.diff(energy)).max() / abs(energy[0]), rel=1e-9)
 
 
 def test_energy_that_grows_less_is_not_divided_by_what_it_grew_to():

@@ -1,6 +1,7 @@
 """Nothing is compiled twice, the pivot order follows the numbers, and chunks do not change a run."""
 
 import numpy as np
+import pytest
 
 import livens as lv
 from livens.engine import native
@@ -8,13 +9,13 @@ from livens.engine.compiled import compiled_step
 from livens.engine.fused import FusedStepper
 from livens.engine.loop import Policy
 from livens.engine.reference import ReferenceStepper
-from livens.engine.step_size import flow
+from livens.engine.step_size import flow, solve_dense
 from livens.engine.steps import Carry
 
 
 def equal(first):
     """Steps of 1e-3 from t = 0."""
-    return Policy(False, 1e-3, 0.0, first, -1, np.inf, np.inf, True)
+    return Policy(False, 1e-3, 0.0, first)
 
 
 def test_parameters_and_step_do_not_recompile():
@@ -95,3 +96,21 @@ def test_chunks_do_not_change_the_run():
         steps = stepper.advance(carry, count, equal(done), flow(1e-3))
         assert np.array_equal(steps.Z[:, :30], run.q[done + 1 : done + count + 1])
         carry, done = steps.carry, done + count
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+def test_dense_equations_are_solved_in_any_order_of_their_rows(n):
+    """With zeros on the diagonal, and with rows of very different lengths: as LAPACK does."""
+    random = np.random.default_rng(n)
+    A = random.standard_normal((n, n)) + 3 * np.roll(np.eye(n), 1, axis=0)
+    A[np.arange(n), np.arange(n)] *= n == 1
+    A *= 10.0 ** random.integers(-6, 7, n)[:, None]
+    b = random.standard_normal(n)
+    x = b.copy()
+    assert solve_dense(A.copy(), x, n, np.empty(n))
+    assert x == pytest.approx(np.linalg.solve(A, b), rel=1e-9)
+
+
+@pytest.mark.parametrize("A", [[[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [1.0, 1.0]], [[np.nan, 1.0], [1.0, 1.0]]])
+def test_dense_equations_without_a_solution_are_refused(A):
+    assert not solve_dense(np.array(A), np.ones(2), 2, np.empty(2))

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from livens.engine import native
+from livens.engine import lanes, native
 from livens.engine.emit import Emitter
 from livens.engine.kernels import simple_kernel
 from livens.expressions.graph.roundoff import VECTOR_LIBRARY, roundoff_bound, uses_library
@@ -72,7 +72,7 @@ def test_code_from_disk_finds_the_library_for_vectors():
     program = """
 import ctypes
 import casadi as ca, numpy as np
-from livens.engine import native
+from livens.engine import lanes, native
 from livens.engine.kernels import simple_kernel
 x = ca.SX.sym("x")
 code = simple_kernel(ca.Function("f", [x], [ca.cos(x) + 2]), "f", width=8)
@@ -106,3 +106,22 @@ def test_a_load_does_not_slip_behind_a_store():
     emitter.anchor(emitter.load(1, 0))
     with pytest.raises(AssertionError):
         emitter.text()
+
+
+def test_members_are_put_into_lanes_and_the_last_fills_those_left_over():
+    """Lanes without a member of their own go the way of the last one, and belong to nobody."""
+    width, states, parameters = 8, 2, 1
+    numbers = dict(width=width, states=states, unknowns=0, chunk=1, work_rows=0, seen_rows=0)
+    doubles = {name: aligned(0, width) for name in ("X", "work", "seen", "unseen")}
+    integers = {name: np.full(width, 7) for name in ("counts", "dead", "died", "until", "members", "told")}
+    w = lanes.Lanes(c=aligned(2 + parameters, width), Z=aligned(2 * states, width), **numbers, **doubles, **integers)
+    z, k = np.arange(22.0).reshape(11, states), 100.0 + np.arange(11.0).reshape(11, parameters)
+    given = lanes.Members(count=11, z=z, parameters=parameters, k=k)
+    times = lanes.Times(h=0.5, t0=3.0, steps=4, rest=0.0, every=1, rows=5)
+    for first, members in ((0, [0, 1, 2, 3, 4, 5, 6, 7]), (8, [8, 9, 10, -1, -1, -1, -1, -1])):
+        lanes._fill(lanes.LaneKernels(*[0] * 8), w, given, first, times)
+        who = [member if member >= 0 else 10 for member in members]
+        assert w.members.tolist() == members
+        assert w.Z[:states].T.tolist() == z[who].tolist() and w.c[2].tolist() == k[who, 0].tolist()
+        assert set(w.c[0]) == {0.5} and set(w.c[1]) == {3.0}
+        assert set(w.counts) == set(w.dead) == {0} and set(w.died) == {-1}

@@ -1,5 +1,6 @@
 """When Newton's method is done: the test of residuals, case by case."""
 
+import ctypes
 import math
 
 import casadi as ca
@@ -7,13 +8,16 @@ import numpy as np
 import pytest
 
 from livens.engine.floor import SMALL, at_the_floor
+from livens.engine.loop import REFRESH, advance_equally
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles
+from livens.engine.lowering.words import square_root
 from livens.engine.newton import (
     CORRECTIONS,
     DONE,
     FAILED,
     MOST_ITERATIONS,
+    PAST,
     Kernels,
     Workspace,
     extrapolate,
@@ -58,10 +62,12 @@ def test_the_predictor_is_exact_for_cubics_and_alternating_errors():
     assert x == pytest.approx(exact[5], abs=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize(("step", "trusted"), [(0.05, True), (3.0, False)])
-def test_the_predictor_says_where_steps_are_too_long(step, trusted):
+def test_the_predictor_says_where_steps_are_too_long(step, trusted, unit):
+    """Whatever the unknowns are measured in."""
     x = np.zeros(1)
-    X = np.sin(step * np.arange(5.0))[:, None] + 0.1
+    X = unit * (np.sin(step * np.arange(5.0))[:, None] + 0.1)
     assert extrapolate(X, x, 1, np.array([1]), 1) is trusted
 
 
@@ -92,31 +98,170 @@ def _floor(x: Doubles, z: Doubles, c: Doubles, out: Doubles, scale: Doubles) -> 
     scale[0] = 1e16
 
 
+def solver(newton, residual, floor, **others):
+    """Kernels by their addresses; those that are not given are not there."""
+    given = dict(newton=newton, residual=residual, floor=floor, **others)
+    names = ("newton", "first", "residual", "floor", "end", "guess", "predict", "error", "carry")
+    return Kernels(**{name: given[name].address if name in given else 0 for name in names})
+
+
+def workspace(*, z=0.0, scale=1.0, past=(1.0,), steps=1):
+    """That of steps with one unknown from a state of one number; the unknowns of steps before are `past`."""
+    X = np.zeros((len(past) + steps, 1))
+    X[: len(past), 0] = past
+    return Workspace(
+        c=np.zeros(2),
+        Z=np.full((steps + 1, 1), z),
+        X=X,
+        t=np.zeros(steps + 1),
+        iterations=np.zeros(steps, dtype=np.int64),
+        work=np.zeros(10),
+        dx=np.zeros(1),
+        scale=np.array([scale]),
+        r=np.zeros(2),
+        estimate=np.zeros(0),
+        kinds=np.array([1]),
+    )
+
+
 @pytest.mark.parametrize(("missed", "status"), [(1e-14, DONE), (1e-8, FAILED), (1e-6, FAILED)])
 def test_curvature_explains_what_is_near_round_off_only(missed, status):
     """A parabola that misses zero is explained by its curvature wherever Newton's method jumps to.
 
     If it misses by round-off, the position is singular; if by more, there is no solution.
     """
-    kernels = Kernels(_newton.address, 0, _residual.address, _floor.address, 0, 0, 0, 0, 0)
-    w = Workspace(
-        c=np.zeros(1),
-        Z=np.array([[missed]]),
-        X=np.array([[1.0]]),
-        t=np.zeros(1),
-        iterations=np.zeros(1, dtype=np.int64),
-        work=np.zeros(0),
-        dx=np.zeros(1),
-        scale=np.array([1e16]),
-        r=np.zeros(2),
-        estimate=np.zeros(0),
-        kinds=np.array([1]),
-    )
+    kernels, w = solver(_newton, _residual, _floor), workspace(z=missed, scale=1e16)
     assert solve_step(kernels, w, w.X[0], w.Z[0], 100, False) == status
     if status == FAILED:
         assert w.told[CORRECTIONS] == MOST_ITERATIONS
     else:
         assert abs(w.X[0, 0]) < 1e-4
+
+
+@lowered
+def _coarse_floor(x: Doubles, z: Doubles, c: Doubles, out: Doubles, scale: Doubles) -> None:
+    scale[0] = 1e8
+
+
+def test_what_still_shrinks_is_not_the_floor():
+    """Behind every correction of Newton's method the residual is what the curvature explains, until there is none."""
+    kernels, w = solver(_newton, _residual, _coarse_floor), workspace(z=-4.0, scale=1e8)
+    assert solve_step(kernels, w, w.X[0], w.Z[0], 100, False) == DONE
+    assert w.X[0, 0] == pytest.approx(2.0, abs=1e-9)
+
+
+@lowered
+def _flat_newton(x: Doubles, z: Doubles, c: Doubles, r: Doubles, dx: Doubles) -> None:
+    size = square_root(1.0 + x[0] ** 2)
+    r[0] = x[0] / size
+    dx[0] = x[0] * size**2
+    r[1] = 1.0
+
+
+@lowered
+def _flat_residual(x: Doubles, z: Doubles, c: Doubles, r: Doubles, out: Doubles) -> None:
+    r[0] = x[0] / square_root(1.0 + x[0] ** 2)
+
+
+@lowered
+def _wide_floor(x: Doubles, z: Doubles, c: Doubles, out: Doubles, scale: Doubles) -> None:
+    scale[0] = 1e5
+
+
+def test_one_correction_without_gain_is_not_the_floor():
+    """Corrections of ``x / sqrt(1 + x^2)`` go from x to -x^3: the second gains little, and all that follow a lot."""
+    kernels, w = solver(_flat_newton, _flat_residual, _wide_floor), workspace(scale=1e5, past=[0.9])
+    assert solve_step(kernels, w, w.X[0], w.Z[0], 100, False) == DONE
+    assert abs(w.X[0, 0]) < 1e-5
+
+
+# -- the loop over steps ----------------------------------------------------------------------------------------------
+class Python:
+    """A kernel in Python, for what the loop does with others."""
+
+    _KIND = ctypes.CFUNCTYPE(None, *[ctypes.POINTER(ctypes.c_double)] * 5)
+
+    def __init__(self, function):
+        self._entry = self._KIND(function)
+        self.address = ctypes.cast(self._entry, ctypes.c_void_p).value
+
+
+def stepped(w, *, newton, residual, floor, steps=1, first=0, trusted=True, guess=None):
+    """How equal steps of size 0.5 ended whose predictor repeats the last unknown, `trusted` or not."""
+
+    def predict(x, z, c, r, verdict):
+        x[PAST], verdict[0] = x[PAST - 1], float(trusted)
+
+    def end(x, z, c, r, new):
+        new[0] = x[0]
+
+    given = dict(newton=newton, residual=residual, floor=floor, predict=predict, end=end, guess=guess or end)
+    kept = {name: Python(one) for name, one in given.items()}  # as long as the loop calls them
+    kernels = solver(**kept)
+    return advance_equally(kernels, w, 0.5, 0.0, first, -1, 0.0, 0, steps, 100)
+
+
+def test_bounds_are_made_anew_from_time_to_time():
+    """By the number of the step, so that a run which was stopped in between goes on as it would have."""
+    times = []
+
+    def newton(x, z, c, r, dx):
+        dx[0], r[1] = 0.0, 1.0
+
+    def residual(x, z, c, r, out):
+        r[0] = 0.0
+
+    def floor(x, z, c, out, scale):
+        times.append(c[1])
+
+    first, steps = REFRESH - 3, 2 * REFRESH
+    w = workspace(past=[1.0] * PAST, steps=steps)
+    assert stepped(w, newton=newton, residual=residual, floor=floor, first=first, steps=steps) == DONE
+    assert times == [0.5 * REFRESH, 0.5 * 2 * REFRESH]
+
+
+@pytest.mark.parametrize(("beyond", "corrections"), [(0.9, 1), (10.0, 1), (20.0, 2), (1000.0, 2)])
+def test_bounds_of_another_time_are_doubted_for_small_residuals_only(beyond, corrections):
+    """The bounds of now are a thousand times wider; but what is twenty times off had not been solved before them."""
+    solved = []
+
+    def newton(x, z, c, r, dx):
+        dx[0], r[1] = 0.0, 1.0
+        solved.append(x[0])
+
+    def residual(x, z, c, r, out):
+        r[0] = beyond if len(solved) == 1 else 0.0
+
+    def floor(x, z, c, out, scale):
+        scale[0] = 1e-3 if solved else 1.0
+
+    w = workspace(past=[1.0] * PAST)
+    assert stepped(w, newton=newton, residual=residual, floor=floor) == DONE
+    assert w.iterations[0] == len(solved) == corrections
+
+
+@pytest.mark.parametrize(("trusted", "tried"), [(False, [100.0, 5.0]), (True, [5.0, 7.0])])
+def test_a_step_that_fails_is_tried_once_more_from_elsewhere(trusted, tried):
+    """From the last unknowns where the guess of the scheme was taken, and from that guess where it was not."""
+    begun = []
+
+    def newton(x, z, c, r, dx):
+        if not begun or begun[-1] != x[0]:
+            begun.append(x[0])
+        dx[0], r[1] = 0.0, 1.0
+
+    def residual(x, z, c, r, out):
+        r[0] = math.nan if len(begun) == 1 else 0.0
+
+    def floor(x, z, c, out, scale):
+        scale[0] = 1.0
+
+    def guess(x, z, c, r, out):
+        out[0] = 7.0 if trusted else 100.0
+
+    w = workspace(past=[1.0, 2.0, 3.0, 4.0, 5.0])
+    assert stepped(w, newton=newton, residual=residual, floor=floor, trusted=trusted, guess=guess) == DONE
+    assert begun == tried and w.Z[1, 0] == tried[-1]
 
 
 # -- unknowns out of range --------------------------------------------------------------------------------------------

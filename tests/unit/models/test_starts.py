@@ -137,6 +137,16 @@ def test_a_start_with_which_nothing_is_wrong_is_soon_known():
     assert _regular_start(twice, dynamics(twice), q, v, 0.0, twice.parameter_vector()) is None
 
 
+def test_a_coordinate_without_mass_that_is_held_needs_no_closer_look():
+    """The matrix of accelerations and multipliers is regular as it is, though masses cannot be made alike."""
+    hung = lv.System(
+        "x y", kinetic=lambda v: v[0] ** 2 / 2, constraints=lambda q: [q[1] - q[0]], potential=lambda q: 3 * q[1]
+    )
+    both = np.array([0.5, 0.5])
+    soon = _regular_start(hung, dynamics(hung), both, both, 0.0, hung.parameter_vector())
+    assert soon is not None and soon.values["multipliers"] == pytest.approx([-3.0])
+
+
 def test_the_nearest_position_where_some_steps_lead_nowhere(monkeypatch):
     """As if the constraints were not defined where every second trial ends."""
     calls, onto = [], start.onto_constraints

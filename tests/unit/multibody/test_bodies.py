@@ -416,7 +416,10 @@ def test_springs_and_dampers_on_one_line():
 
 @pytest.mark.parametrize("axial", [True, False])
 def test_dampers_on_bodies(axial):
-    """What a damper between points of two bodies takes is what the energy loses."""
+    """What a damper takes is what the energy loses: its viscosity times the square of the rate of the distance.
+
+    If it is not axial, times that of the relative velocity.
+    """
     inertia = bodies.Inertia(1.0, [1.0, 1.2, 0.9])
     a, b = bodies.quaternion_body("a", inertia), bodies.director_body("b", inertia)
     damper = bodies.damper((a, [0.5, 0, 0]), (b, [0, 0.5, 0]), 0.7, axial=axial)
@@ -426,6 +429,11 @@ def test_dampers_on_bodies(axial):
     run = lv.simulate(system, q0, v0, h=0.01, t_end=1.0)
     assert np.all(np.diff(run.dissipated_energy) >= 0) and run.dissipated_energy[-1] > 1e-2
     assert np.abs(run.observe("energy_balance_defect")).max() < 1e-13
+    point, other = (lambda q: a.placement.point(q[:7], [0.5, 0, 0])), (lambda q: b.placement.point(q[7:], [0, 0.5, 0]))
+    away = run.observe(lambda q: point(q) - other(q))
+    seen = np.linalg.norm(away, axis=1)[:, None] if axial else away
+    power = 0.7 * ((np.diff(seen, axis=0) / 0.01) ** 2).sum(axis=1)
+    assert run.dissipated_energy[-1] == pytest.approx(0.01 * power.sum(), rel=1e-3)
 
 
 def test_a_spring_without_natural_length_is_safe_at_zero():

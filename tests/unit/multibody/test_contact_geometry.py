@@ -391,3 +391,14 @@ def test_shapes_lie_in_a_ball_of_their_reach():
     assert contacts.Torus(part, 1.0, 0.2).reach == pytest.approx(1.2)
     assert contacts.Ellipsoid(part, [1, 2, 3]).reach >= 3
     assert contacts.Points(part, [[1, 2, 5]]).reach == pytest.approx(2.0)
+
+
+def test_balls_about_their_centres_touch_by_their_centres():
+    """How they are turned is no part of what is stored where they touch, unless one is off the centre of its body."""
+    mb = lv.Multibody()
+    one, other = (mb.sphere(name, at=[x, 0, 0], radius=0.5, mass=1.0) for name, x in (("a", 0.0), ("b", 2.0)))
+    third = mb.body("c", mass=1.0, inertia=[1, 1, 1], position=[4, 0, 0])
+    mb.contact(one, other, stiffness=K, name="near")
+    mb.contact(one, contacts.Sphere(third, radius=0.5, at=[4.1, 0, 0]), stiffness=K, name="far")
+    found = {element.name: len(element.coordinates) for element in mb.system.elements}
+    assert found["near"] == 6 and found["far"] == 15

@@ -1,11 +1,16 @@
 """What acts in mechanisms: motors, drives, limits, friction, bushings, cables, controllers; and where they rest."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from conftest import measured_order
+from scipy.spatial.transform import Rotation
 
 import livens as lv
+from livens import bodies
 from livens import math as m
+from livens.run.sampling import Sampling
 
 
 def arm(length=1.0, gravity=9.81, **options):
@@ -71,6 +76,21 @@ def test_a_driven_slide_and_a_constant_speed():
     wheel.drive(axle, rate=100 * lv.rpm)
     run = wheel.simulate(t_end=10.0, h=0.02)
     assert run["axle.angle"][-1] == pytest.approx(100 / 60 * 2 * np.pi * 10, rel=1e-12)
+
+
+@pytest.mark.parametrize("planar", [False, True])
+def test_the_rate_of_a_joint_is_that_of_its_angle(planar):
+    """Between two rods that tumble through space, with a motor between them: against differences."""
+    mb, d = lv.Multibody(planar=planar), 2 if planar else 3
+    ends = np.eye(3)[:2, :d]
+    one, other = (mb.rod(name, a=np.zeros(d), b=b, mass=1.0, radius=0.1) for name, b in zip("ab", ends, strict=True))
+    hinge = mb.revolute("hinge", one, other, at=one.a, **({} if planar else {"axis": "z"}))
+    mb.motor(hinge, torque=lambda t, angle, rate: 0.3 * m.cos(3 * t))
+    mb.start(one, omega=0.4 if planar else [0.3, -0.2, 0.4])
+    run = mb.simulate(t_end=1.0, h=2e-3)
+    angle, rate = run["hinge.angle"].ravel(), run["hinge.rate"].ravel()
+    assert np.ptp(rate) > 0.1
+    assert rate[1:-1] == pytest.approx((angle[2:] - angle[:-2]) / 4e-3, abs=1e-4)
 
 
 # -- what is elastic --------------------------------------------------------------------------------------------------
@@ -214,6 +234,28 @@ def test_a_sampled_controller_reaches_its_target():
             k2 = f(angle + 5e-5 * k1[0], rate + 5e-5 * k1[1])
             angle, rate, t = angle + 1e-4 * k2[0], rate + 1e-4 * k2[1], t + 1e-4
     assert run["hinge.angle"][250] == pytest.approx(angle, abs=1e-4)
+
+
+def test_steps_until_the_next_sample():
+    """Of controllers that are sampled every two and every three steps."""
+    every = SimpleNamespace(_steps=[2, 3])
+    assert [Sampling.room(every, step) for step in range(7)] == [2, 1, 1, 1, 2, 1, 2]
+
+
+def test_controllers_are_asked_each_at_its_own_times():
+    """Two of them, sampled every two and every three steps, by whole steps counted from the start."""
+    mb, hinge = arm()
+    rod = mb.rod("second", a=[0, 1, 0], b=[1, 1, 0], mass=1, radius=0.02)
+    other, asked = mb.revolute("other", mb.ground, rod, at=rod.a, axis="y"), {"fast": [], "slow": []}
+
+    def law(name):
+        return lambda t, measured: (asked[name].append(t), 0.0)[1]
+
+    mb.controller("fast", hinge, every=0.02, law=law("fast"), measure=["hinge.angle"])
+    mb.controller("slow", other, every=0.03, law=law("slow"), measure=["other.angle"])
+    mb.simulate(t_end=0.125, h=0.01)
+    assert asked["fast"] == pytest.approx([0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.12])
+    assert asked["slow"] == pytest.approx([0.0, 0.03, 0.06, 0.09, 0.12])
 
 
 def test_a_controlled_run_resumes_bit_for_bit(tmp_path):
@@ -397,3 +439,16 @@ def test_forces_in_the_axes_of_a_body():
         other.sensor("seen", what, relative_to=other.bodies["arm"])
         with pytest.raises(lv.InputError, match=words):
             other.check()
+
+
+@pytest.mark.parametrize("angle", [0.3, 2.0, np.pi])
+def test_a_torsion_spring_stores_what_the_angle_says(angle):
+    """``stiffness (1 - cos(angle))``, about any axis, and whatever both are turned by."""
+    a, b = (bodies.quaternion_body(name, bodies.Inertia(1.0, [1, 1, 1])) for name in "ab")
+    system = lv.System(bodies.coordinates([a, b]), elements=[a, b, bodies.torsion_spring(a, b, 2.5)])
+    first = Rotation.from_rotvec([0.3, -1.0, 0.4])
+    second = first * Rotation.from_rotvec(angle * np.array([0.6, 0.0, 0.8]))
+    states = [body.state([0, 0, 0], np.roll(turn.as_quat(), 1)) for body, turn in ((a, first), (b, second))]
+    q, v = (np.concatenate(parts) for parts in zip(*states, strict=True))
+    run = lv.simulate(system, q, v, h=0.01, t_end=0.01)
+    assert run.observe("potential_energy")[0] == pytest.approx(2.5 * (1 - np.cos(angle)))

@@ -10,6 +10,7 @@ from conftest import measured_order
 from reduced import motion
 
 import livens as lv
+from livens import bodies
 from livens.problems import joint_zoo
 from livens.problems.rolling_disc import rolling_disc_mechanism
 
@@ -202,3 +203,15 @@ def test_wrong_joints_say_what_is_wrong():
     ):
         with pytest.raises(lv.InputError, match=words):
             bad()
+
+
+@pytest.mark.parametrize("length", [0.5, 3.0])
+def test_a_link_keeps_its_length_and_carries_a_weight(length):
+    """The constraint is half of what is missing in the square: its multiplier times the length is the force."""
+    ball = bodies.particle("ball", 2.0)
+    link = bodies.rigid_link((ball, [0, 0, 0]), [0, 0, 0], length)
+    system = lv.System(ball.coordinates, elements=[ball, bodies.gravity(ball), link])
+    hanging = lv.simulate(system, [0, 0, -length], [0, 0, 0], h=0.01, t_end=0.1)
+    assert hanging.multipliers[-1] * length == pytest.approx([2.0 * 9.81])
+    swinging = lv.simulate(system, [length, 0, 0], [0, 1, 0], h=0.01, t_end=1.0)
+    assert np.linalg.norm(swinging.q, axis=1) == pytest.approx(length, rel=1e-12)

@@ -54,6 +54,19 @@ def test_a_body_that_starts_on_the_floor_stays_there():
     assert mb.simulate(t_end=0.5, h=0.01)["rail.position"].min() > -1e-4
 
 
+def test_a_joint_passes_the_other_side_of_the_turn():
+    """Half a turn from one of its ends, where the sine of the way to it vanishes, nothing happens."""
+    mb = lv.Multibody(planar=True)
+    hand = mb.rod("hand", a=[0, 0], b=[1, 0], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, hand, at=hand.a)
+    mb.limit("end", hinge, lower=-3.0, upper=1.0, stiffness=1e6, restitution=0.5)
+    mb.start(hinge, rate=-1.0)
+    run = mb.simulate(t_end=4.0, h=0.01)
+    angle = run["hinge.angle"].ravel()
+    expected = np.where(run.t <= 3.0, -run.t, -3.0 + 0.5 * (run.t - 3.0))
+    assert np.abs(np.sin(angle - expected)).max() < 1e-3 and np.abs(run["hinge.rate"][run.t < 2.9] + 1).max() < 1e-9
+
+
 def test_all_bodies_feel_an_impact():
     """The elbow of two links hits its stop: impulses act in joints and at the stop only, and energy is lost."""
     mb = lv.Multibody(planar=True)

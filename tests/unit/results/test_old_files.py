@@ -3,11 +3,13 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import livens as lv
+from livens.results.checkpoint import from_arrays
 
 RUNS = Path(__file__).parents[2] / "data" / "runs"
 ENDS = json.loads((RUNS / "ends.json").read_text())
@@ -59,3 +61,13 @@ def test_they_go_on(name, tmp_path):
     # and once more: the file is of the present version now
     again = lv.load(path, system=model_of(name))
     assert set(again.record.checkpoint) >= {"carry", "march", "recorder", "extremes", "run"}
+
+
+@pytest.mark.parametrize(("more", "time"), [({}, 2.0 + 40 * 0.25), ({"time": 11.5}, 11.5)])
+def test_checkpoints_of_the_first_version_say_where_they_are(more, time):
+    """Those of equal steps by the number of the step alone."""
+    names = "z x dx scale row_order column_order rows monitor_first monitor_last monitor_largest newton_iterations"
+    old = {name: np.arange(3.0) for name in names.split()} | {"step": 40} | more
+    found = from_arrays(old, SimpleNamespace(t0=2.0, h=0.25))
+    assert found["carry"]["time"] == time and found["march"]["step"] == found["recorder"]["step"] == 40
+    assert found["extremes"].keys() == {"first", "last", "largest"}

@@ -120,6 +120,20 @@ def test_values_of_all_steps():
         run.step_values(steps=[20])
 
 
+@pytest.mark.parametrize(
+    ("size", "moved", "known"), [(1e-3, 5e-9, True), (1e-3, 1.5e-8, False), (1e3, 1e-6, True), (1e3, 3e-5, False)]
+)
+def test_between_rows_that_are_not_of_one_step_nothing_is_known(size, moved, known):
+    """A step that is taken again ends at its row up to 1e-8, or up to that part of what is larger than 1."""
+    run = lv.simulate(OSCILLATOR, x0=[size, 0.0], scheme="gauss-2", h=0.1, t_end=1.0)
+    run.x[1] += moved
+    if known:
+        assert run.at(0.05).x[0] == pytest.approx(size * np.cos(0.05), rel=1e-6)
+    else:
+        with pytest.raises(lv.IntegrationError, match="from t = 0 could not be taken again"):
+            run.at(0.05)
+
+
 def test_shapes_and_bad_times():
     run = oscillation(scheme="gauss-2", h=0.1)
     assert run.at(0.37).x.shape == (2,) and run.at([0.1, 0.2, 0.3]).x.shape == (3, 2)
@@ -228,6 +242,24 @@ def test_the_tolerance_is_kept_and_steps_follow_the_motion():
         assert run.t[-1] == 20.0 and np.allclose(np.cumsum(run.step_size)[-1], 20.0)
         assert run.step_size[1:-1].max() > 2 * run.step_size[20:-1].min()
     assert steps[2] > 1.8 * steps[1] > 3.2 * steps[0]
+
+
+@pytest.mark.parametrize(
+    ("rate", "start", "first"),
+    [
+        (50.0, 2.0, 0.01 / 50),  # a hundredth of the time in which it changes by itself
+        (1e-3, 2.0, 0.1),  # a hundredth of the time span at most
+        (50.0, 0.0, 0.01 * 1e-6 / 100),  # of zero, what is tolerated is the size
+        (5e-10, 0.0, 0.1),  # as good as nothing moves
+    ],
+)
+def test_the_first_step_follows_from_state_and_rate(rate, start, first):
+    """Towards 2 from zero, and else towards zero; 1e-6 is tolerated beside 1e-6 of the size."""
+    aim = 0.0 if start else 2.0
+    model = lv.FirstOrder("x", rhs=lambda x, k: [k.rate * (aim - x[0])], parameters={"rate": rate})
+    control = lv.StepControl(tolerance=1e-6, absolute=1e-6)
+    run = lv.simulate(model, x0=[start], scheme="radau-iia-3", t_end=10.0, control=control)
+    assert run.t[1] == pytest.approx(first, rel=1e-6)
 
 
 def test_growth_and_limits():

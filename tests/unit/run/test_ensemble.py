@@ -130,12 +130,46 @@ def test_lanes_do_not_touch_each_other():
     assert mixed.steps[1] < mixed.steps[0]
 
 
+def test_members_go_on_as_themselves_beside_one_that_failed(monkeypatch):
+    """Different ones, for many chunks of steps after the one in which another failed."""
+    monkeypatch.setattr(batch, "_CHUNK_BYTES", 5_000)
+    falling = lv.System("a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.sqrt(1.0 - q[0]))
+    kind = dict(scheme="livens-midpoint", h=0.01, t_end=2.0, every=5)
+    starts, speeds = [[-3.0], [-2.5], [0.5], [-2.0]], [[0.1], [0.2], [3.0], [-0.3]]
+    mixed = lv.ensemble(falling, q0=starts, v0=speeds, **kind)
+    assert mixed.status == ["complete", "complete", "failed", "complete"]
+    for i in (0, 1, 3):
+        alone = lv.simulate(falling, q0=starts[i], v0=speeds[i], **kind)
+        np.testing.assert_allclose(mixed.q[i], alone.q, atol=1e-12)
+
+
 def test_explicit_members_that_explode_are_named():
     wild = lv.System("a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.exp(q[0]))
     many = lv.ensemble(wild, q0=[[-3.0], [3.0]], v0=[[0.0], [9.0]], scheme="stormer-verlet", h=0.01, t_end=1.0)
     assert many.status == ["complete", "failed"]
     assert "not finite" in many.failures[1]
     assert np.isfinite(many.q[0]).all()
+    known = np.isfinite(many.q[1]).all(axis=1) & np.isfinite(many.v[1]).all(axis=1)
+    last = np.flatnonzero(known)[-1]  # as far as it got, and that is what is said
+    assert many.steps[1] == last < 100 and f"from t = {many.t[last]:.9g}" in many.failures[1]
+
+
+@pytest.mark.parametrize("pushed", [False, True])
+def test_members_whose_energy_explodes_have_failed(pushed):
+    """As runs by themselves do: where nothing is supplied, and where it is known how much."""
+    more = dict(forces=lambda t: [lv.math.sin(t)]) if pushed else {}
+    spring = lv.System(
+        "x",
+        kinetic=lambda v: v[0] ** 2 / 2,
+        potential=lambda q, k: k.c * q[0] ** 2 / 2,
+        parameters={"c": 1.0},
+        **more,
+    )
+    kind = dict(q0=[1.0], v0=[0.0], scheme="stormer-verlet", h=0.1, t_end=5.0)
+    many = lv.ensemble(spring, parameters={"c": [1.0, 600.0]}, **kind)
+    assert many.status == ["complete", "failed"] and "the run exploded" in many.failures[1]
+    with pytest.raises(lv.IntegrationError, match="exploded"):
+        lv.simulate(spring, parameters={"c": 600.0}, **kind)
 
 
 def test_lanes_that_leave_come_back(monkeypatch):

@@ -151,6 +151,40 @@ def test_what_has_no_gradient_is_said():
         lv.value_and_gradient(loss, keep="nothing")
 
 
+def test_a_loss_is_read_once_for_many_gradients():
+    """An optimiser asks for the same one many times: with other parameters, and from elsewhere."""
+    read = []
+
+    def loss(q):
+        read.append(q)
+        return q[0] ** 2
+
+    step = lv.prepare(lv.problems.load("simple-pendulum"), h=1e-2, t_end=0.1)
+    asked = lv.value_and_gradient(loss)
+    values = [asked(step, parameters={"g": g})[0] for g in (9.0, 10.0, 11.0)]
+    once = len(read)
+    assert len(set(values)) == 3 and asked(step, parameters={"g": 9.0})[0] == values[0]
+    lv.value_and_gradient(loss)(step)
+    assert len(read) == 2 * once
+
+
+def test_a_run_that_may_be_thrown_back_has_no_gradient():
+    """What a stop does between steps is not differentiated: a limit without restitution is a spring, and may be."""
+    for restitution in (0.8, None):
+        mb = lv.Multibody()
+        box = mb.box("box", at=[0, 0, 0], size=[0.1, 0.1, 0.1], mass=2)
+        rail = mb.prismatic("rail", mb.ground, box, axis="x")
+        mb.limit("end", rail, upper=1.0, stiffness=100.0, restitution=restitution)
+        asked = lv.value_and_gradient(lambda q: q[0])
+        q, v = mb.assembled.state
+        step = lv.prepare(mb.system, h=0.01, t_end=0.1)
+        if restitution:
+            with pytest.raises(lv.InputError, match="a stop with a restitution acts between steps"):
+                asked(step, q0=q, v0=v)
+        else:
+            assert asked(step, q0=q, v0=v)[0] == pytest.approx(0.0, abs=1e-12)
+
+
 def test_gradients_of_many_runs():
     """Each is that of the run by itself; who fails stops no other, and threads change no bit."""
     problem = lv.problems.load("simple-pendulum")

@@ -12,6 +12,7 @@ from livens.engine import compiled as compiled_module
 from livens.engine import native
 from livens.engine.compiled import compiled_step
 from livens.run import short
+from livens.run.march import whole_steps
 from livens.run.plan import Plan
 from livens.run.simulate import execute
 
@@ -131,3 +132,23 @@ def test_an_explosion_is_not_taken_for_a_run(watched):
     with pytest.raises(lv.IntegrationError, match="exploded"):
         step.run([1, 0, 1e-3], [0, 0, 0])
     assert watched.left == 1
+
+
+@pytest.mark.parametrize(
+    ("h", "begin", "end", "steps", "rest"),
+    [
+        (0.1, 0.0, 1.0, 10, 0.0),
+        (0.1, 0.0, 0.3, 3, 0.0),  # though 3 times 0.1 is more than 0.3
+        (0.1, 7.0, 8.0, 10, 0.0),
+        (0.25, 0.0, 1.1, 4, 0.1),
+        (4.0, 0.0, 3.0, 0, 3.0),
+        (4.0, -1.0, 9.0, 2, 2.0),
+        (1e-3, 0.0, 1e-3 * (1 + 1e-10), 1, 0.0),  # what is left is no step
+        (1e-3, 0.0, 1e-3 * (1 - 1e-10), 1, 0.0),
+        (1e-3, 0.0, 1e-3 * (1 + 1e-7), 1, 1e-10),
+    ],
+)
+def test_how_many_steps_fit(h, begin, end, steps, rest):
+    """And how long the last one is, if it is shorter than the others: in all they take the time that there is."""
+    found, left = whole_steps(h, begin, end)
+    assert found == steps and left == pytest.approx(rest, rel=1e-5, abs=1e-14)
