@@ -300,3 +300,43 @@ def test_what_does_not_land():
     ball = deep.sphere("ball", at=[0, 0, 0.05], radius=0.1, mass=1.0)
     with pytest.raises(lv.InputError, match=r"overlap by 0\.05"):
         deep.simulate(t_end=0.1, h=0.01, events=deep.bounce(ball, deep.ground))
+
+
+# -- what nobody can tell ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("walls", [3, 4])
+def test_a_ball_lies_in_a_pit_of_three_walls_and_of_four_nobody_knows_how(walls):
+    """Three carry a third of the weight each; of four, their forces do not follow from the motion."""
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    ball, events = mb.sphere("ball", at=[0, 0, 0], radius=0.1, mass=1.0), []
+    for i, angle in enumerate(2 * np.pi * np.arange(walls) / walls):
+        normal = np.array([0.5 * np.cos(angle), 0.5 * np.sin(angle), np.sqrt(0.75)])
+        wall = contacts.HalfSpace(mb.ground, at=list(-0.1 * normal), normal=list(normal))
+        events += mb.bounce(ball, wall, restitution=0.3, name=f"wall {i}")
+    if walls == 4:
+        with pytest.raises(lv.InputError, match="nobody can tell which of wall 0, wall 1, wall 2, wall 3 carries"):
+            mb.simulate(t_end=0.2, h=0.01, events=events)
+        return
+    run = mb.simulate(t_end=0.2, h=0.01, events=events)
+    assert np.abs(run["ball.position"]).max() < 1e-15 and not run.events
+    for i in range(walls):
+        assert run[f"wall {i}.normal"] == pytest.approx(G / 3 / np.sqrt(0.75), rel=1e-12)
+
+
+@pytest.mark.parametrize(("friction", "speed"), [(0.3, 1.0), (0.3, -1.0), (2.0, 1.0), (2.0, -1.0)])
+def test_a_stick_that_is_pushed_along_and_one_that_wedges(friction, speed):
+    """``N = m g/(1 + 3 cos (cos + mu sin))`` of a thin rod that is drawn; pushed, mu changes its sign (Painleve)."""
+    mb, half, angle = lv.Multibody(gravity=[0, 0, -G]), 0.5, np.pi / 3
+    x, z = half * np.cos(angle), half * np.sin(angle)
+    stick = mb.rod("stick", a=[-x, 0, 0], b=[x, 0, 2 * z], mass=1.0)
+    mb.start(stick, velocity=[speed, 0, 0])
+    tip = contacts.Sphere(stick, 1e-5, at=[-x, 0, 1e-5])
+    floor = contacts.HalfSpace(mb.ground, at=[0, 0, 0], normal="z")
+    events = mb.bounce(tip, floor, restitution=0.0, friction=friction)
+    share = 1 + 3 * np.cos(angle) * (np.cos(angle) + np.sign(speed) * friction * np.sin(angle))
+    if share < 0:
+        with pytest.raises(lv.InputError, match=r"stick-ground bounce: friction wedges the bodies \(Painleve\)"):
+            mb.simulate(t_end=0.01, h=1e-4, events=events)
+        return
+    run = mb.simulate(t_end=0.01, h=1e-4, events=events)
+    assert run["stick-ground bounce.normal"][1] == pytest.approx(G / share, rel=1e-3)
+    assert balance(run) < 1e-12
