@@ -42,9 +42,10 @@ torture: $(VENV)/.ready
 mutants: $(VENV)/.ready
 	PYTHONPATH=tests $(BIN)/python -m mutants $(if $(COUNT),--count $(COUNT)) $(if $(ONLY),--only $(ONLY)) $(if $(LEARN),--learn)
 
+# ONLY=mechanisms,slider times only the cases with one of these texts in their names.
 bench: $(VENV)/.bench
 	mkdir -p out
-	$(BIN)/livens bench --picture out/work-precision.png
+	$(BIN)/livens bench --picture out/work-precision.png $(if $(ONLY),--only $(ONLY))
 
 # JAX and PyTorch are large: they have an environment of their own. Of this version of PyTorch, the build for processors
 # alone is taken wherever pip finds one; TORCH=torch takes the newest, which brings gigabytes for graphics cards.

@@ -36,15 +36,28 @@ from livens.bench.variants import Variants
 from livens.bench.work_precision import WorkPrecision
 from livens.errors import InputError
 
+#: In this order.
+CASES: tuple[type[Case], ...] = (
+    *(FourBar, Pendulum, Variants, Kepler, WorkPrecision, Scaling, FirstStep, Prepared, Ensembles, Crowds, Gradients),
+    *(LongRun, Help, Large, Beams, Series, StiffEquations, EqualError, Steps, DrawnToFirstStep, SliderCrank, IFToMM),
+    *(BallBearing, Balls, LanesInSteps, Films),
+)
 
-def run(rounds: int, say: Say) -> Report:
+
+def chosen(only: str) -> list[type[Case]]:
+    """The cases whose names contain one of some texts, with commas; all, if there is none."""
+    texts = [text.strip() for text in only.split(",")]
+    found = [case for case in CASES if any(text in case.name for text in texts)]
+    if not found:
+        raise InputError(f"no case has '{only}' in its name; there are {', '.join(case.name for case in CASES)}")
+    return found
+
+
+def run(rounds: int, say: Say, only: str = "") -> Report:
     """All cases, one after the other and then all over again, so that a busy minute of the machine hits them alike."""
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
-    cases: list[Case] = [FourBar(), Pendulum(), Variants(), Kepler(), WorkPrecision(), Scaling(), FirstStep()]
-    cases += [Prepared(), Ensembles(), Crowds(), Gradients(), LongRun(), Help(), Large(), Beams(), Series()]
-    cases += [StiffEquations(), EqualError(), Steps(), DrawnToFirstStep(), SliderCrank(), IFToMM(), BallBearing()]
-    cases += [Balls(), LanesInSteps(), Films()]
+    cases = [case() for case in chosen(only)]
     with one_core():
         for number in range(1, rounds + 1):
             for case in cases:

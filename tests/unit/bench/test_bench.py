@@ -95,7 +95,7 @@ def test_table():
 
 
 def test_json_has_the_same_facts(monkeypatch, capsys):
-    monkeypatch.setattr(schedule, "run", lambda rounds, say: fake_report())
+    monkeypatch.setattr(schedule, "run", lambda rounds, say, only: fake_report())
     bench.run_and_print(rounds=3, as_json=True)
     facts = json.loads(capsys.readouterr().out)
     assert facts["rounds"] == 3
@@ -110,7 +110,7 @@ def test_json_has_the_same_facts(monkeypatch, capsys):
 
 
 def test_tables_are_printed_without_json(monkeypatch, capsys):
-    monkeypatch.setattr(schedule, "run", lambda rounds, say: fake_report())
+    monkeypatch.setattr(schedule, "run", lambda rounds, say, only: fake_report())
     bench.run_and_print(rounds=3)
     assert "linkage" in capsys.readouterr().out
 
@@ -220,6 +220,13 @@ def test_cores_are_given_back():
         assert len(os.sched_getaffinity(0)) == 1
         raise ZeroDivisionError
     assert os.sched_getaffinity(0) == before
+
+
+def test_some_cases_by_their_names():
+    assert [case.name for case in schedule.chosen("mechanisms, drawn")] == ["mechanisms", "drawn to first step"]
+    assert schedule.chosen("") == list(schedule.CASES) and len({case.name for case in schedule.CASES}) > 20
+    with pytest.raises(InputError, match="no case has 'chess' in its name; there are double-four-bar, "):
+        schedule.run(1, lambda what: None, "chess")
 
 
 def test_rounds_must_be_positive():
