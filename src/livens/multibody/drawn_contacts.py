@@ -148,7 +148,7 @@ def _law(name: str, law: Any, stiffness: Any) -> Law:
         if stiffness is not None:
             raise InputError(f"{name}: the law has a stiffness of its own")
         return law
-    word = one_of(f"{name}: the law", law or "linear", ("linear", "hertz"))
+    word = one_of(f"{name}: the law", "linear" if law is None else law, ("linear", "hertz"))
     if word == "hertz":
         return Hertz(stiffness)
     if stiffness is None:

@@ -1,6 +1,7 @@
 """Native code of any width computes what it computes for one trajectory."""
 
 import ctypes
+import dataclasses
 import subprocess
 import sys
 
@@ -71,6 +72,7 @@ def test_code_from_disk_finds_the_library_for_vectors():
     """In a process that compiles nothing, nobody else would load it."""
     program = """
 import ctypes
+import dataclasses
 import casadi as ca, numpy as np
 from livens.engine import lanes, native
 from livens.engine.kernels import simple_kernel
@@ -119,7 +121,7 @@ def test_members_are_put_into_lanes_and_the_last_fills_those_left_over():
     given = lanes.Members(count=11, z=z, parameters=parameters, k=k)
     times = lanes.Times(h=0.5, t0=3.0, steps=4, rest=0.0, every=1, rows=5)
     for first, members in ((0, [0, 1, 2, 3, 4, 5, 6, 7]), (8, [8, 9, 10, -1, -1, -1, -1, -1])):
-        lanes._fill(lanes.LaneKernels(*[0] * 8), w, given, first, times)
+        lanes._fill(lanes.LaneKernels(*[0] * len(dataclasses.fields(lanes.LaneKernels))), w, given, first, times)
         who = [member if member >= 0 else 10 for member in members]
         assert w.members.tolist() == members
         assert w.Z[:states].T.tolist() == z[who].tolist() and w.c[2].tolist() == k[who, 0].tolist()
