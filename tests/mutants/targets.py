@@ -233,7 +233,9 @@ TARGETS = (
         ("unit/analysis/test_verdicts.py", "robustness/test_not_a_number.py", "robustness/test_resume.py"),
     ),
     Target(("run/short.py",), 2, ("unit/run/test_short.py", "robustness/test_not_a_number.py")),
-    Target(("run/bounce.py",), 3, ("unit/run/test_bounce.py", "claims/test_contact_motion.py")),
+    Target(("run/bounce.py",), 3, ("unit/run/test_bounce.py", "unit/run/test_landing.py")),
+    Target(("run/resting.py",), 6, ("unit/run/test_landing.py",)),
+    Target(("multibody/contacts/landing.py",), 4, ("unit/run/test_landing.py",)),
     # contacts and beams
     Target(
         ("multibody/contacts/contact.py", "multibody/contacts/friction.py"),

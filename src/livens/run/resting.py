@@ -206,10 +206,10 @@ class Resting:
         count = self.landings[i].spot.first.dimension - 1
         return s.along[:, i * count : (i + 1) * count]
 
-    def _held(self, i: int, ways: Mapping[int, np.ndarray]) -> list[int]:
+    def _held(self, i: int, sliding: Collection[int]) -> list[int]:
         """The rates of a place that touches which are zero from here on."""
         own = self.rows[i]
-        return [own.start] if i in ways else list(range(own.start, own.stop))
+        return [own.start] if i in sliding else list(range(own.start, own.stop))
 
     def _between(self, s: State, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """How the gaps of some places answer to forces there, and their accelerations without any."""
@@ -225,9 +225,8 @@ class Resting:
 
     def _at_rest(self, s: State, touched: Sequence[int], k: np.ndarray) -> np.ndarray:
         """Impulses that put right what schemes leave of the rates of places that touch: it is an error, and no blow."""
-        sticking = [bool(k[self.where[i]["sticking"][0]] > 0) for i in touched]
-        ways = {i: np.zeros(0) for i, sticks in zip(touched, sticking, strict=True) if not sticks}
-        held = [j for i in touched for j in self._held(i, ways)]
+        sliding = [i for i in touched if not k[self.where[i]["sticking"][0]] > 0]
+        held = [j for i in touched for j in self._held(i, sliding)]
         P = np.zeros(self.size)
         P[held] = np.linalg.lstsq(s.answer[np.ix_(held, held)], -s.rates[held], rcond=1e-12)[0]
         return P

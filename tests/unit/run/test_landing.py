@@ -302,6 +302,22 @@ def test_what_does_not_land():
         deep.simulate(t_end=0.1, h=0.01, events=deep.bounce(ball, deep.ground))
 
 
+def test_two_balls_slide_in_directions_of_their_own():
+    """Each is slowed down by ``mu g`` and begins to spin about an axis across its way."""
+    mb, events = lv.Multibody(gravity=[0, 0, -G]), []
+    for name, x, velocity in (("one", 0.0, [2.0, 0, 0]), ("other", 1.0, [1.0, -2.0, 0])):
+        ball = mb.sphere(name, at=[x, 0, 0.1], radius=0.1, mass=0.5)
+        mb.start(ball, velocity=velocity)
+        events += mb.bounce(ball, contacts.HalfSpace(mb.ground, normal="z"), restitution=0.5, friction=0.2)
+    run = mb.simulate(t_end=0.1, h=1e-2, events=events)
+    for name, velocity in (("one", [2.0, 0, 0]), ("other", [1.0, -2.0, 0])):
+        way = np.array(velocity) / np.linalg.norm(velocity)
+        assert run[f"{name}.velocity"][-1] == pytest.approx(velocity - 0.2 * G * 0.1 * way, abs=1e-10)
+        spin = 0.2 * G * 0.1 / (0.4 * 0.1) * np.cross([0, 0, 1], way)
+        assert run[f"{name}.omega"][-1] == pytest.approx(spin, abs=1e-9)
+    assert balance(run) < 1e-13
+
+
 # -- what nobody can tell ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("walls", [3, 4])
 def test_a_ball_lies_in_a_pit_of_three_walls_and_of_four_nobody_knows_how(walls):
