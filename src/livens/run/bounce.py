@@ -48,6 +48,8 @@ def _bounce(
     """
     a, b = (mechanism._touching(one) for one in (first, second))
     name = name or f"{a.part.name}-{b.part.name} bounce"
+    if a.part is b.part:
+        raise InputError(f"{name}: a body does not bounce off itself")
     e = number(f"{name}: the restitution", restitution)
     if not 0 <= e <= 1:
         raise InputError(f"{name}: the restitution must be between 0 and 1, got {e:g}")
