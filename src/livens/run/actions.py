@@ -13,8 +13,9 @@ from livens.errors import InputError, suggestion
 from livens.expressions.numbers import vector
 from livens.expressions.parameters import Namespace
 from livens.expressions.read import argument_names
-from livens.models.model import Model
-from livens.run.events import Event, Impact
+from livens.models.model import InitialState, Model
+from livens.models.system import System
+from livens.run.events import Afresh, Event, Impact
 
 #: Parts of a state that an action may see and change.
 _PARTS = ("q", "v", "p", "x", "y")
@@ -38,8 +39,12 @@ def act(
     z: np.ndarray,
     parameters: Mapping[str, Any],
     h: float,
+    afresh: Afresh | None = None,
 ) -> Changed:
     """The state that the action of an event leads to, consistent and complete.
+
+    Velocities that constraints do not allow are taken as a kick, which they answer with their impulses. Bodies that lie
+    on others are not held there: what touches behind the action is found out `afresh`.
 
     Energy that it brings in or takes out counts as supplied, so that the balance of the run stays closed. Parameters
     that nobody changes are those of the run's own `model`: the step may have been compiled for another one, with the
@@ -60,7 +65,13 @@ def act(
     if "p" in said and "v" not in said and "v0" in start and "p0" not in start:
         raise InputError(f"the action of event '{name}' must change v, from which p follows here")
     try:
-        initial = model.start(start, new_k, t, True, "remove")
+        if afresh is not None and said:
+            free = _start(model, moved, afresh.apart(new_k), t).values
+            settled = afresh.settled((values["q"], values["v"], k), (free["q"], free["v"], new_k), t, h)
+            changes |= settled["parameters"]
+            said["parameters"] = {**said.get("parameters", {}), **settled["parameters"]}
+            new_k, moved = model.parameter_vector(changes), {**moved, "q": settled["q"], "v": settled["v"]}
+        initial = _start(model, moved, new_k, t)
     except InputError as error:
         raise InputError(f"the action of event '{name}' at t = {t:.9g} leads nowhere: {error}") from None
     memory = compiled.scheme.memory(model, initial.values, new_k, t, h)
@@ -73,6 +84,17 @@ def act(
             gained = _energy(model, energy, layout, t, after, new_k) - _energy(model, energy, layout, t, z, k)
             after[layout["supplied_energy"]] += gained
     return Changed(after, changes, _plain(said))
+
+
+def _start(model: Model, moved: Mapping[str, np.ndarray], k: np.ndarray, t: float) -> InitialState:
+    """From what an action has moved to the nearest position, and to the velocity that is left of a kick."""
+    initial = model.start(model.start_from(moved), k, t, True, "remove")
+    if not isinstance(model, System) or np.array_equal(initial.values["v"], moved["v"]):
+        return initial
+    from livens.models.kicks import kicked  # most actions need none of it
+
+    q = initial.values["q"]
+    return model.start({"q0": q, "v0": kicked(model, q, moved["v"], t, k)}, k, t, True, "remove")
 
 
 def _said(

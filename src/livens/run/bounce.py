@@ -21,7 +21,7 @@ from livens.multibody.contacts.landing import Landing
 from livens.multibody.contacts.pairs import Spot, spots
 from livens.multibody.contacts.shape import Shape
 from livens.multibody.parts import Part
-from livens.run.events import CLOSED, Event, Touch
+from livens.run.events import CLOSED, Event, Situation, Touch
 from livens.run.resting import Resting
 
 
@@ -77,7 +77,7 @@ def _landing(mechanism: Multibody, made: Landing) -> list[Event]:
         mechanism._landings[made.name] = made
     place = _Place(mechanism, made.name)
     events: list[Event] = [
-        Touch(place.hit, made.name, -1, False, place.struck, settles=made.restitution < 1),
+        Touch(place.hit, made.name, -1, False, place.struck, settles=made.restitution < 1, afresh=_Afresh(mechanism)),
         Touch(place.left, f"{made.name} left", -1, False, place.leaves),
     ]
     if made.friction:
@@ -103,6 +103,23 @@ def resting(mechanism: Multibody) -> Resting:
             _check_joints(mechanism, landing.name, (landing.spot.first, landing.spot.second))
         known = _found[mechanism] = Resting(system, list(mechanism._landings.values()))
     return known
+
+
+class _Afresh:
+    """What touches in a mechanism behind an action of somebody else."""
+
+    def __init__(self, mechanism: Multibody) -> None:
+        self._mechanism = mechanism
+
+    def apart(self, k: np.ndarray) -> np.ndarray:
+        return resting(self._mechanism).apart(k)
+
+    def settled(self, before: Situation, after: Situation, t: float, h: float) -> Mapping[str, Any]:
+        places, (q, v, k) = resting(self._mechanism), after
+        for landing, gap in zip(places.landings, places.state(q, v, t, k).gaps.tolist(), strict=True):
+            if gap < -CLOSED:
+                raise InputError(f"the bodies of '{landing.name}' overlap by {-gap:.3g} there")
+        return places.settled(q, v, t, k, h, before=before)
 
 
 class _Place:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from livens.errors import InputError
 
 #: Gaps between bodies up to this size, in metres, are closed.
 CLOSED = 1e-9
+#: Positions, velocities and all parameters.
+Situation = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,9 @@ class Event:
 
     An `action` changes the motion there, and the run goes on. It is a function of some of ``q v p x y t k`` (numbers
     now, not expressions) that returns a dictionary of what is to be different: parts of the state by name, and
-    ``parameters`` by theirs. Algebraic variables, multipliers and what constraints ask for follow. The run has two rows
-    at that time, one before and one after. Of several events at one time, all act, in the order they are given.
+    ``parameters`` by theirs. Algebraic variables and multipliers follow, and constraints answer to velocities that they
+    do not allow as to a kick. The run has two rows at that time, one before and one after. Of several events at one
+    time, all act, in the order they are given.
 
     >>> import livens as lv
     >>> ball = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: 9.81 * q[0])
@@ -66,14 +69,28 @@ class Impact(Event):
         return self.function(view.symbols["q"], view.k)
 
 
+class Afresh(Protocol):
+    """What touches, slides and sticks behind an action that did not care."""
+
+    def apart(self, k: np.ndarray) -> np.ndarray:
+        """The parameters with nothing that touches: an action may lift what lies on something."""
+        ...
+
+    def settled(self, before: Situation, after: Situation, t: float, h: float) -> Mapping[str, Any]:
+        """What is to be changed behind it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Touch(Impact):
     """An event of bodies that touch: a function of q, v, t and all parameters.
 
-    Blows of those that come to rest follow one another within a step, and end by themselves: they `settle`.
+    Blows of those that come to rest follow one another within a step, and end by themselves: they `settle`. Behind the
+    action of any other event, `afresh` finds out what still touches: see `livens.run.resting`.
     """
 
     settles: bool = False
+    afresh: Afresh | None = None
 
     def expression(self, view: Any) -> Any:
         return self.function(view.symbols["q"], view.symbols["v"], view.t, view.k)

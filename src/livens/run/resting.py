@@ -22,7 +22,7 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.multibody.contacts.geometry.base import slip
 from livens.multibody.contacts.landing import SLOW, Landing, slipping, tangents
-from livens.run.events import CLOSED
+from livens.run.events import CLOSED, Situation
 from livens.schemes.recipes.twists import twists
 
 #: Flights shorter than this part of a step are not flown.
@@ -144,6 +144,12 @@ class Resting:
         sliding = self._switch(i, "touching", k) * (1 - self._switch(i, "sticking", k))
         return sliding * self._signals(q, v, t, k)[2][i] + 1 - sliding
 
+    def apart(self, k: np.ndarray) -> np.ndarray:
+        """The parameters with nothing that touches."""
+        free = k.copy()
+        free[[where[word][0] for where in self.where for word in ("touching", "sticking")]] = 0.0
+        return free
+
     # -- what happens then --------------------------------------------------------------------------------------------
     def state(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> State:
         gaps, rates, free, answer, change, twist, along = (np.array(part) for part in self._numbers(q, v, t, k))
@@ -160,17 +166,23 @@ class Resting:
         leaving: int | None = None,
         sliding: int | None = None,
         ending: int | None = None,
+        before: Situation | None = None,
     ) -> Mapping[str, Any]:
         """Velocities after all blows, and what touches, slides and sticks from here on.
 
         The places `struck` have just met; the one `leaving` is not held any more, the one `sliding` does not stick, and
-        the slip of the one `ending` has turned aside or round.
+        the slip of the one `ending` has turned aside or round. An action of somebody else has changed what was
+        `before`: what it brings to places that touch is no error.
         """
-        s = self.state(q, v, t, k)
-        touched = [i for i in range(len(self.landings)) if k[self.where[i]["touching"][0]] > 0]
+        s, k_before = self.state(q, v, t, k), k if before is None else before[2]
+        known = touched = [i for i in range(len(self.landings)) if k_before[self.where[i]["touching"][0]] > 0]
         near = np.flatnonzero(s.gaps <= CLOSED).tolist()  # where bodies have just met, or are about to leave
+        error = s.rates
+        if before is not None:
+            touched = [i for i in known if i in near]
+            error = self.state(before[0], before[1], t, k_before).rates
         active = sorted({*touched, *struck, *near} - {leaving})
-        P = self._blows(s, self._at_rest(s, touched, k), active, k, h)
+        P = self._blows(s, self._at_rest(s, touched, k_before, error), active, k, h)
         rates = s.rates + s.answer @ P
         rounding = _ROUNDING * max(float(np.abs(s.rates).max(initial=0.0)), 1e-3)
         pressed = {i: self._pressed(s, i, active) for i in active}
@@ -181,7 +193,7 @@ class Resting:
         if held:
             P[held] += np.linalg.solve(s.answer[np.ix_(held, held)], -rates[held])
         changes: dict[str, Any] = {}
-        for i in {*active, *touched}:
+        for i in {*active, *known}:
             name, on = self.landings[i].name, i in touching
             changes[f"{name}.touching"] = float(on)
             changes[f"{name}.sticking"] = float(on and i not in ways and bool(self.landings[i].friction))
@@ -223,12 +235,12 @@ class Resting:
         rows = [self.normals[j] for j in others]
         return -float(s.free[self.normals[i]] + s.answer[self.normals[i], rows] @ forces)
 
-    def _at_rest(self, s: State, touched: Sequence[int], k: np.ndarray) -> np.ndarray:
+    def _at_rest(self, s: State, touched: Sequence[int], k: np.ndarray, error: np.ndarray) -> np.ndarray:
         """Impulses that put right what schemes leave of the rates of places that touch: it is an error, and no blow."""
         sliding = [i for i in touched if not k[self.where[i]["sticking"][0]] > 0]
         held = [j for i in touched for j in self._held(i, sliding)]
         P = np.zeros(self.size)
-        P[held] = np.linalg.lstsq(s.answer[np.ix_(held, held)], -s.rates[held], rcond=1e-12)[0]
+        P[held] = np.linalg.lstsq(s.answer[np.ix_(held, held)], -error[held], rcond=1e-12)[0]
         return P
 
     def _blows(self, s: State, P: np.ndarray, active: Sequence[int], k: np.ndarray, h: float) -> np.ndarray:

@@ -318,6 +318,77 @@ def test_two_balls_slide_in_directions_of_their_own():
     assert balance(run) < 1e-13
 
 
+# -- behind the actions of others --------------------------------------------------------------------------------------
+def moved(part, by):
+    """An action that moves the first body, or kicks it, by so much."""
+
+    def action(q, v):
+        value = {"q": q, "v": v}[part].copy()
+        value[:3] += by
+        return {part: value}
+
+    return lv.Event(lambda t: t - 0.5, name="kick", action=action)
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.5])
+@pytest.mark.parametrize(("by", "speed"), [([0, 0, 3.0], 3.0), ([0, 0, -3.0], 1.5)])
+def test_what_lies_is_thrown_up(friction, by, speed):
+    """Upwards, or against the ground, which throws it back with half of it; it lands again, and rolls on."""
+    mb, bounces = placed(friction, velocity=[0.2, 0, 0])
+    run = mb.simulate(t_end=3.0, h=0.01, events=[*bounces, moved("v", by)])
+    height, flight = run["ball.position"][:, 2], 2 * speed / G
+    blow = next(event for event in run.events if event.name == "ball-ground bounce")
+    assert blow.t == pytest.approx(0.5 + flight, abs=1e-12)
+    flying = (run.t > 0.5) & (run.t < blow.t)
+    t = run.t[flying] - 0.5
+    assert height[flying] == pytest.approx(0.1 + speed * t - G * t**2 / 2, abs=1e-12)
+    assert np.abs(height[run.t < 0.5] - 0.1).max() < 1e-15 and abs(height[-1] - 0.1) < 1e-15
+    assert run["ball.velocity"][-1, 0] == pytest.approx(0.2 if not friction else 0.2 * 5 / 7, rel=1e-9)
+    assert balance(run) < 1e-12
+
+
+def test_what_lies_is_pushed_along():
+    """A ball that rolls is kicked through its centre: five sevenths of it are left when it rolls again."""
+    mb, bounces = placed(0.5, velocity=[0.7, 0, 0])
+    run = mb.simulate(t_end=2.0, h=0.01, events=[*bounces, moved("v", [0, 2.0, 0])])
+    assert run["ball.velocity"][-1] == pytest.approx([0.5, 2.0 * 5 / 7, 0], abs=1e-10)
+    assert np.abs(run["ball.position"][:, 2] - 0.1).max() < 1e-14
+    assert balance(run) < 1e-12
+
+
+def test_what_lies_is_lifted_and_never_put_into_the_ground():
+    mb, bounces = placed(0.3)
+    run = mb.simulate(t_end=0.6, h=0.01, events=[*bounces, moved("q", [0, 0, 1.0])])
+    assert run["ball.position"][-1, 2] == pytest.approx(1.1 - G * 0.1**2 / 2, abs=1e-12)
+    words = "the action of event 'kick' at t = 0.5 leads nowhere: the bodies of 'ball-ground bounce' overlap by 0.01"
+    with pytest.raises(lv.InputError, match=words):
+        mb.simulate(t_end=1.0, h=0.01, events=[*bounces, moved("q", [0, 0, -0.01])])
+
+
+def test_an_action_that_changes_nothing_there_leaves_what_lies_alone():
+    """What schemes leave of its rates is no blow; and with less friction, it begins to slip."""
+    mb, bounces = placed(0.5, gravity=(1.0, 0, -G), velocity=[0.3, 0, 0])
+    alone = mb.simulate(t_end=1.0, h=0.01, events=bounces)
+    same = mb.simulate(t_end=1.0, h=0.01, events=[*bounces, moved("v", [0, 0, 0])])
+    assert names(same) == [*names(alone), "kick"]
+    assert same["ball.position"][-1] == pytest.approx(alone["ball.position"][-1], abs=1e-12)
+    ice = lv.Event(lambda t: t - 0.5, name="ice", action=lambda: {"parameters": {"ball-ground bounce.friction": 0.01}})
+    slips = mb.simulate(t_end=1.0, h=0.01, events=[*bounces, ice])
+    gained = slips["ball.velocity"][-1, 0] - slips["ball.velocity"][slips.t == 0.5][-1, 0]
+    assert gained == pytest.approx(0.5 * (1.0 - 0.01 * G), rel=1e-9)
+
+
+def test_a_run_goes_on_bit_for_bit_behind_a_kick(tmp_path):
+    mb, bounces = placed(0.5, velocity=[0.2, 0, 0])
+    events = [*bounces, moved("v", [0, 0, 3.0])]
+    whole = mb.simulate(t_end=3.0, h=0.01, events=events)
+    for i, t_end in enumerate((0.3, 0.5, 0.8, 1.4)):
+        path = tmp_path / f"{i}.h5"
+        mb.simulate(t_end=t_end, h=0.01, events=events, out=path)
+        gone_on = lv.resume(path, t_end=3.0, system=mb.system, events=events)
+        assert gone_on.q.tobytes() == whole.q.tobytes() and names(gone_on) == names(whole)
+
+
 # -- what nobody can tell ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("walls", [3, 4])
 def test_a_ball_lies_in_a_pit_of_three_walls_and_of_four_nobody_knows_how(walls):

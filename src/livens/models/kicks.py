@@ -1,0 +1,42 @@
+"""What constraints leave of a kick: their impulses change velocities so that these are allowed, and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from livens.models.element_numbers import ElementNumbers
+from livens.models.start import Here, Numbers
+from livens.models.summed import dynamics
+from livens.models.system import System
+
+
+def kicked(system: System, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
+    """The velocity behind the impulses of all constraints, ``M dv = -G^T P`` with ``G (v + dv) = 0``.
+
+    It is the nearest one in the metric of the masses: a rod that is kicked beside its hinge turns as a rod does.
+    """
+    if system.large:
+        return v + _sparse(ElementNumbers(system, t, k), q, v)
+    here = Here(*Numbers(dynamics(system), t, k).at_start(q, v))
+    n, m = system.n, system.m
+    M, G = here.matrix[:n, :n], here.G
+    matrix = np.block([[M, G.T], [G, np.zeros((m, m))]])
+    largest = np.abs(matrix).max(axis=1)
+    scale = 1 / np.sqrt(np.where(largest > 0, largest, 1.0))  # masses and lengths have any units
+    right = np.concatenate([np.zeros(n), -here.g_rate.ravel()])
+    found = np.linalg.lstsq(scale[:, None] * matrix * scale, scale * right, rcond=1e-12)[0]
+    return np.asarray(v + (scale * found)[:n])
+
+
+def _sparse(numbers: ElementNumbers, q: np.ndarray, v: np.ndarray) -> Any:
+    import scipy.sparse as sp  # it takes long to import
+
+    from livens.models.sparse_rows import least_squares, regular_solution
+
+    here, n = numbers.at_start(q, v), q.size
+    matrix = sp.block_array([[here.M, here.G.T], [here.G, None]], format="csc")
+    right = np.concatenate([np.zeros(n), -here.g_rate])
+    found = regular_solution(matrix, right)
+    return (least_squares(matrix, right, n) if found is None else found)[:n]
