@@ -35,11 +35,10 @@ class Part:
     processes: int
     function: str = "run"
     tests: bool = False  # tests, which pass however busy the machine is
-    usual: bool = True  # all tests beside eight busy processes take more than an hour by themselves
 
 
 PARTS = {
-    "whole": Part("busy", 1, 1, "run_whole", tests=True, usual=False),
+    "whole": Part("busy", 1, 1, "run_whole", tests=True),
     "busy": Part("busy", 5, 1, tests=True),
     "kills": Part("kills", 1000, 4),
     "valid": Part("scenario_files", 100_000, 4, "run_valid"),
@@ -145,10 +144,9 @@ def everything(names: list[str], scale: float, seed: int, workers: int) -> dict[
 
 
 def main() -> int:
-    usual = ",".join(name for name, part in PARTS.items() if part.usual)
     parser = argparse.ArgumentParser(prog="python -m torture", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="This part of all cases.")
-    parser.add_argument("--only", default=usual, help=f"Parts, with commas, of: {', '.join(PARTS)}.")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"Parts, with commas, of: {', '.join(PARTS)}.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="The first case, with --count, in this process.")
     parser.add_argument("--count", type=int)
