@@ -157,6 +157,8 @@ class System(Capabilities, Model):
         self.controllers: tuple[Controller, ...] = ()
         #: Where the motion hits something.
         self.stops: tuple[Stop, ...] = ()
+        #: Places where bodies bounce off others, by name: whoever makes a run has to give their events.
+        self.bounces: Sequence[str] = ()
         self.symmetries = {
             name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }

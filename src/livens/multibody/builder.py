@@ -190,6 +190,7 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
         if self._sampled:
             system.quantities |= connect(system, self._sampled)
         system.stops = stops_of(system, self._stops)
+        system.bounces = self._bounces
         return system
 
     @property

@@ -69,6 +69,7 @@ class Drawing:
         self._crowds: dict[str, DrawnCrowd] = {}
         self._holds: dict[str, Hold] = {}
         self._landings: dict[str, Landing] = {}
+        self._bounces: list[str] = []  # all places where bodies bounce, and land or not
 
     @property
     def joints(self) -> dict[str, Joint]:

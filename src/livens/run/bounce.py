@@ -5,8 +5,9 @@ Bodies that meet in one place also land: see `livens.run.resting`. Those that me
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -21,7 +22,7 @@ from livens.multibody.contacts.landing import Landing
 from livens.multibody.contacts.pairs import Spot, spots
 from livens.multibody.contacts.shape import Shape
 from livens.multibody.parts import Part
-from livens.run.events import CLOSED, Event, Situation, Touch
+from livens.run.events import CLOSED, Blow, Event, Situation, Touch
 from livens.run.resting import Resting
 
 
@@ -56,6 +57,8 @@ def _bounce(
     mu = not_negative(f"{name}: friction", friction)
     _check_joints(mechanism, name, (a.part, b.part))
     found = spots(name, a, b)
+    if name not in mechanism._bounces:
+        mechanism._bounces.append(name)
     if flag("lands", lands) and len(found) == 1 and not mechanism._crowds:
         return _landing(mechanism, Landing(name, found[0], e, mu))
     labels = [name] if len(found) == 1 else [f"{name} {i + 1}" for i in range(len(found))]
@@ -75,15 +78,19 @@ def _landing(mechanism: Multibody, made: Landing) -> list[Event]:
         mechanism._landings.pop(made.name, None)
         mechanism._new(made.name)
         mechanism._landings[made.name] = made
-    place = _Place(mechanism, made.name)
-    events: list[Event] = [
-        Touch(place.hit, made.name, -1, False, place.struck, settles=made.restitution < 1, afresh=_Afresh(mechanism)),
-        Touch(place.left, f"{made.name} left", -1, False, place.leaves),
+    place, names = _Place(mechanism, made.name), _events(made)
+    happens = (place.hit, place.left, place.slips, place.stops)
+    actions = (place.struck, place.leaves, place.slides, place.stands)
+    settles, afresh = (made.restitution < 1, False, False, False), _Afresh(mechanism)
+    return [
+        Touch(function, name, -1, False, action, settles=ends, afresh=afresh)
+        for name, function, action, ends in zip(names, happens, actions, settles, strict=False)
     ]
-    if made.friction:
-        events.append(Touch(place.slips, f"{made.name} slips", -1, False, place.slides))
-        events.append(Touch(place.stops, f"{made.name} slip turns", -1, False, place.stands))
-    return events
+
+
+def _events(landing: Landing) -> list[str]:
+    """What the events of a place are called: it is hit, left, slips, and its slip comes to an end."""
+    return [landing.name + word for word in ("", " left", " slips", " slip turns")[: 4 if landing.friction else 2]]
 
 
 def _said(landing: Landing) -> Any:
@@ -106,10 +113,23 @@ def resting(mechanism: Multibody) -> Resting:
 
 
 class _Afresh:
-    """What touches in a mechanism behind an action of somebody else."""
+    """What touches in a mechanism at the start of a run, and behind an action of somebody else."""
 
     def __init__(self, mechanism: Multibody) -> None:
         self._mechanism = mechanism
+
+    def begun(self, start: Situation, t: float, h: float, given: Collection[str]) -> Mapping[str, Any]:
+        (q, v, k), places = start, resting(self._mechanism)
+        for landing in places.landings:  # what lies on it would be held, and never let go
+            if not set(_events(landing)) <= set(given):
+                raise InputError(f"{landing.name}: give its events as well, as events=[*..., *mb.bounce(...)]")
+        met = []
+        for i, gap in enumerate(places.state(q, v, t, k).gaps.tolist()):
+            if gap < -CLOSED:
+                name = places.landings[i].name
+                raise InputError(f"{name}: the bodies overlap by {-gap:.3g} at the start: move them apart")
+            met += [i] if gap <= CLOSED else []
+        return places.settled(q, v, t, k, h, struck=met) if met else {}
 
     def apart(self, k: np.ndarray) -> np.ndarray:
         return resting(self._mechanism).apart(k)
@@ -170,28 +190,6 @@ class _Place:
         return self._all.settled(q, v, t, k, h, ending=self._number)
 
 
-def begun(
-    mechanism: Multibody, q: np.ndarray, v: np.ndarray, t: float, h: float, events: Any, parameters: Any
-) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """Positions, velocities and parameters of a start in which bodies touch already that may land on each other."""
-    given = {event.name for event in events or () if isinstance(event, Touch)} & mechanism._landings.keys()
-    if not given:
-        return q, v, dict(parameters or {})
-    for name in mechanism._landings.keys() - given:  # what lies on it would be held, and never let go
-        raise InputError(f"{name}: give its events as well, as events=[*..., *mb.bounce(...)]")
-    places = resting(mechanism)
-    k = mechanism.system.parameter_vector(parameters)
-    gaps, names = places.state(q, v, t, k).gaps, list(mechanism._landings)
-    for name, gap in zip(names, gaps.tolist(), strict=True):
-        if gap < -CLOSED:
-            raise InputError(f"{name}: the bodies overlap by {-gap:.3g} at the start: move them apart")
-    met = [i for i, gap in enumerate(gaps.tolist()) if gap <= CLOSED]
-    if not met:
-        return q, v, dict(parameters or {})
-    found = places.settled(q, v, t, k, h, struck=met)
-    return np.asarray(found["q"]), np.asarray(found["v"]), {**(parameters or {}), **found["parameters"]}
-
-
 class _Blow:
     """One place where two bodies may meet."""
 
@@ -201,7 +199,15 @@ class _Blow:
         self._bodies = [part for part in (spot.first, spot.second) if part.element is not None]
 
     def event(self, name: str) -> Event:
-        return Event(self._gap, name=name, direction=-1, action=self._struck)
+        return Blow(self._gap, name, -1, False, self._struck, functools.partial(self._begins, name))
+
+    def _begins(self, name: str, q: np.ndarray, v: np.ndarray) -> None:
+        """Bodies that touch at the start are not hit there: they would pass through each other."""
+        gap, normal, point = self._touch(q)
+        if gap < -CLOSED:
+            raise InputError(f"{name}: the bodies overlap by {-gap:.3g} at the start: move them apart")
+        if gap <= CLOSED and normal @ self._relative(q, v, normal, point)[0] <= 0:
+            raise InputError(f"{name}: the bodies touch at the start, and would pass through each other: use a contact")
 
     def _places(self, part: Part) -> list[int]:
         place = {name: i for i, name in enumerate(self._mechanism.system.coordinates)}
@@ -212,24 +218,19 @@ class _Blow:
         own = q[[*self._places(spot.first), *self._places(spot.second)]]
         return spot.geometry.gap_at(spot.first.placement, spot.second.placement, own, self._k)
 
-    def _touch(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _touch(self, q: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """The gap, its normal and the point where bodies touch."""
         spot = self._spot
         own = ca.SX.sym("q", len(spot.first.coordinates) + len(spot.second.coordinates))
-        _, normal, point = spot.geometry.touch(spot.first.placement, spot.second.placement, m.symbols(own), self._k)
-        f = ca.Function("touch", [own], [m.expression(normal), m.expression(point)])
-        found = f(q[[*self._places(spot.first), *self._places(spot.second)]])
-        return np.array(found[0]).ravel(), np.array(found[1]).ravel()
+        found = spot.geometry.touch(spot.first.placement, spot.second.placement, m.symbols(own), self._k)
+        f = ca.Function("touch", [own], [m.expression(one) for one in found])
+        gap, normal, point = f(q[[*self._places(spot.first), *self._places(spot.second)]])
+        return float(gap), np.array(normal).ravel(), np.array(point).ravel()
 
     def _struck(self, q: np.ndarray, v: np.ndarray) -> Mapping[str, Any]:
         """The velocities after the blow: an impulse P on the first body, -P on the second."""
-        normal, point = self._touch(q)
-        d, relative, W, turning = len(normal), np.zeros(len(normal)), np.zeros((len(normal),) * 2), {}
-        for part in self._bodies:
-            i, sign = self._places(part), 1 if part is self._spot.first else -1
-            arm, omega, inverse = _motion(part, q[i], v[i], point)
-            turning[part.name] = arm, omega, inverse
-            relative += sign * (v[i[:d]] + arm.T @ omega)
-            W += np.eye(d) / _mass(part) + arm.T @ inverse @ arm
+        _, normal, point = self._touch(q)
+        d, (relative, W, turning) = len(normal), self._relative(q, v, normal, point)
         closing = float(normal @ relative)
         if closing >= 0:
             return {}
@@ -241,6 +242,19 @@ class _Blow:
             rates = omega + sign * inverse @ arm @ P
             new[i] = part.placement.rates(q[i], v[i[:d]] + sign * P / _mass(part), rates)
         return {"v": new}
+
+    def _relative(
+        self, q: np.ndarray, v: np.ndarray, normal: np.ndarray, point: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        """The velocity of the first body against the second there, how it answers to impulses, and how bodies turn."""
+        d, relative, W, turning = len(normal), np.zeros(len(normal)), np.zeros((len(normal),) * 2), {}
+        for part in self._bodies:
+            i, sign = self._places(part), 1 if part is self._spot.first else -1
+            arm, omega, inverse = _motion(part, q[i], v[i], point)
+            turning[part.name] = arm, omega, inverse
+            relative += sign * (v[i[:d]] + arm.T @ omega)
+            W += np.eye(d) / _mass(part) + arm.T @ inverse @ arm
+        return relative, W, turning
 
     def _impulse(self, W: np.ndarray, normal: np.ndarray, relative: np.ndarray, closing: float) -> np.ndarray:
         sticking = np.linalg.solve(W, -relative - self._e * closing * normal)

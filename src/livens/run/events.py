@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -69,8 +69,19 @@ class Impact(Event):
         return self.function(view.symbols["q"], view.k)
 
 
+@dataclass(frozen=True)
+class Blow(Event):
+    """An event of bodies that bounce and never land: `check` refuses positions and velocities to start from."""
+
+    check: Callable[[np.ndarray, np.ndarray], None] | None = None
+
+
 class Afresh(Protocol):
-    """What touches, slides and sticks behind an action that did not care."""
+    """What touches, slides and sticks at the start of a run, and behind an action that did not care."""
+
+    def begun(self, start: Situation, t: float, h: float, given: Collection[str]) -> Mapping[str, Any]:
+        """What is to be changed at the start of a run that is given events of these names."""
+        ...
 
     def apart(self, k: np.ndarray) -> np.ndarray:
         """The parameters with nothing that touches: an action may lift what lies on something."""
@@ -85,8 +96,8 @@ class Afresh(Protocol):
 class Touch(Impact):
     """An event of bodies that touch: a function of q, v, t and all parameters.
 
-    Blows of those that come to rest follow one another within a step, and end by themselves: they `settle`. Behind the
-    action of any other event, `afresh` finds out what still touches: see `livens.run.resting`.
+    Blows of those that come to rest follow one another within a step, and end by themselves: they `settle`. At the
+    start, and behind the action of any other event, `afresh` finds out what touches: see `livens.run.resting`.
     """
 
     settles: bool = False
@@ -99,6 +110,11 @@ class Touch(Impact):
 def settling(event: Event) -> bool:
     """Whether it is a blow of bodies that come to rest."""
     return isinstance(event, Touch) and event.settles
+
+
+def afresh(events: Sequence[Event]) -> Afresh | None:
+    """Who finds out what touches, if these are events of a mechanism in which bodies land on others."""
+    return next((e.afresh for e in events if isinstance(e, Touch) and e.afresh is not None), None)
 
 
 def stops_of(model: Any) -> tuple[Event, ...]:

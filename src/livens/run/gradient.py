@@ -219,6 +219,8 @@ def why_not(plan: Plan, watched: bool = False) -> str:
         return "sampled controllers are called between steps and may do anything: such a run has no derivatives"
     if getattr(plan.model, "stops", ()) and not watched:
         return "a stop with a restitution acts between steps: take `vjp`, `jvp` of a run that hits none"
+    if getattr(plan.model, "bounces", ()) and not watched:
+        return "bodies that bounce do so between steps: take `vjp`, `jvp` of a run in which nothing meets"
     if plan.model.guards and not watched:
         return f"the model does not allow everything ({', '.join(plan.model.guards)}): take `vjp`, `jvp` of a run"
     return ""

@@ -26,11 +26,6 @@ def _simulate(
     q, v = mechanism.started
     if options.get("scaling") is None:  # else h is a step of fictive time, and shrinks where it has to
         mechanism.check_steps(h)
-    if mechanism._landings:
-        from livens.run.bounce import begun  # most mechanisms have no contacts
-
-        start, given = options.get("t0", 0.0), (options.get("events"), options.get("parameters"))
-        q, v, options["parameters"] = begun(mechanism, q, v, start, h, *given)
     return simulate(mechanism.system, q, v, scheme=scheme or usual, h=h, t_end=t_end, **options)
 
 

@@ -107,7 +107,7 @@ class Prepared:
         project: bool | None = None,
         store: str | Sequence[str] | None = None,
         control: StepControl | None = None,
-        events: Sequence[Event] | None = (),
+        events: Sequence[Event] | None = None,
         out: str | Path | None = None,
         force: bool = False,
         progress: bool | None = None,
@@ -156,6 +156,8 @@ class Prepared:
             raise InputError("steps one at a time have no sampled controllers: make a run, or write them into the loop")
         if getattr(plan.model, "stops", ()):
             raise InputError("steps one at a time hit no stops with a restitution: make a run")
+        if getattr(plan.model, "bounces", ()):
+            raise InputError("steps one at a time have no events, and bodies that bounce need them: make a run")
         compiled, initial = compile_and_start(plan)
         carry, stepper = beginning(plan, compiled, initial)
         return MotionState(carry, stepper, compiled)

@@ -17,7 +17,7 @@ from livens.results.checkpoint import Checkpoint
 from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.control import StepControl
-from livens.run.events import Event, given_again, names_of, stops_of, with_stops
+from livens.run.events import Blow, Event, afresh, given_again, names_of, stops_of, with_stops
 from livens.run.first_step import first_step
 from livens.run.plan import Plan
 from livens.run.progress import preparing
@@ -47,7 +47,7 @@ def simulate(
     redundant: str = Plan.redundant,
     control: StepControl | None = Plan.control,
     scaling: Any = None,
-    events: Sequence[Event] | None = (),
+    events: Sequence[Event] | None = None,
     tier: str = Plan.tier,
     threads: int = Plan.threads,
     out: str | Path | None = None,
@@ -124,10 +124,28 @@ def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
     return compiled, initial
 
 
+def _touching(plan: Plan, events: Sequence[Event]) -> Plan:
+    """The plan for a run whose bodies may lie on each other from its start on."""
+    places, checks = afresh(events), [event.check for event in events if isinstance(event, Blow)]
+    if places is None and not checks:
+        return plan
+    start = plan.model.start(plan.start, plan.k, plan.t0, plan.project, plan.redundant).values
+    for check in checks:
+        if check is not None:
+            check(start["q"], start["v"])
+    if places is None:
+        return plan
+    found = places.begun((start["q"], start["v"], plan.k), plan.t0, plan.h, set(names_of(events)))
+    if not found:
+        return plan
+    moved = {**plan.start, "q0": found["q"], "v0": found["v"]}
+    return dataclasses.replace(plan, start=moved, parameters={**plan.parameters, **found["parameters"]})
+
+
 def execute(
     plan: Plan,
     *,
-    events: Sequence[Event] | None = (),
+    events: Sequence[Event] | None = None,
     out: str | Path | None = None,
     force: bool = False,
     progress: bool | None = None,
@@ -140,6 +158,12 @@ def execute(
     Short runs are taken in one go, see `livens.run.short`, unless they must not be.
     """
     begun = time.perf_counter() if begun is None else begun
+    missing = getattr(plan.model, "bounces", ()) if events is None else ()
+    if missing:
+        raise InputError(
+            f"{missing[0]}: bodies would pass through each other without their events: pass events=mb.bounce(...), or "
+            "events=() if that is wanted"
+        )
     events = with_stops(plan.model, events)
     may_be_short = may_be_short and out is None and onlooker is None and not events
     if may_be_short:
@@ -147,6 +171,7 @@ def execute(
         if found is not None:
             return found
     with preparing(plan.title, progress):
+        plan = _touching(plan, events)
         compiled, initial = compile_and_start(plan)
         if plan.automatic:
             plan = dataclasses.replace(plan, h=first_step(plan, compiled, initial))
@@ -181,7 +206,7 @@ def execute(
 
 def _checkpoint(plan: Plan) -> Checkpoint:
     """From where a longer run than this one goes on."""
-    return execute(plan, progress=False, may_be_short=False).record.checkpoint
+    return execute(plan, events=(), progress=False, may_be_short=False).record.checkpoint
 
 
 def resume(

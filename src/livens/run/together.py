@@ -44,6 +44,8 @@ def why_not(plan: Plan) -> str:
         return "members of an ensemble have no sampled controllers, which are called between steps"
     if getattr(plan.model, "stops", ()):
         return "members of an ensemble have no stops with a restitution, which act between steps"
+    if getattr(plan.model, "bounces", ()):
+        return "members of an ensemble have no events, without which bodies that bounce pass through each other"
     if plan.model.guards:
         return f"the model does not allow everything ({', '.join(plan.model.guards)}), which an ensemble cannot watch"
     return ""

@@ -302,6 +302,63 @@ def test_what_does_not_land():
         deep.simulate(t_end=0.1, h=0.01, events=deep.bounce(ball, deep.ground))
 
 
+def test_a_system_by_itself_sees_what_lies_on_something():
+    """`lv.simulate` of the system does what `mb.simulate` does."""
+    mb, events = placed(0.3, velocity=[0.5, 0, 0])
+    whole = mb.simulate(t_end=1.0, h=0.01, events=events)
+    q, v = mb.started
+    run = lv.simulate(mb.system, q, v, scheme=mb.usual_scheme, t_end=1.0, h=0.01, events=events)
+    assert run.q.tobytes() == whole.q.tobytes() and names(run) == names(whole)
+    assert np.abs(run["ball.position"][:, 2] - 0.1).max() < 1e-14
+
+
+@pytest.mark.parametrize(
+    ("height", "up", "words"), [(0.1, 0.0, "touch at the start"), (0.05, 0.0, r"overlap by 0\.05"), (0.1, 1.0, "")]
+)
+def test_what_only_bounces_does_not_start_on_something(height, up, words):
+    """It would not be hit there, but pass through; thrown up, it comes back."""
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    ball = mb.sphere("ball", at=[0, 0, height], radius=0.1, mass=1.0)
+    mb.start(ball, velocity=[0, 0, up])
+    events = mb.bounce(ball, mb.ground, lands=False)
+    if words:
+        with pytest.raises(lv.InputError, match=words):
+            mb.simulate(t_end=0.5, h=0.01, events=events)
+        return
+    run = mb.simulate(t_end=0.5, h=0.01, events=events)
+    assert [event.t for event in run.events] == pytest.approx([2 / G, 4 / G], abs=1e-12)
+    assert run["ball.position"][:, 2].min() > 0.1 - 1e-12
+
+
+def test_events_that_are_not_given():
+    """Without those of a place, what lies there would be held for ever; without any, bodies pass through each other."""
+    mb, events = placed(0.3)
+    assert len(events) == 4
+    for i in range(4):
+        with pytest.raises(lv.InputError, match="ball-ground bounce: give its events as well"):
+            mb.simulate(t_end=0.1, h=0.01, events=events[:i] + events[i + 1 :])
+    with pytest.raises(lv.InputError, match="pass through each other without their events"):
+        mb.simulate(t_end=0.1, h=0.01)
+    (q, v), slope = mb.started, lv.value_and_gradient(lambda q: q[0])
+    for words, run in (
+        ("pass through each other", lambda: lv.simulate(mb.system, q, v, t_end=0.1, h=0.01)),
+        ("pass through each other", lambda: lv.prepare(mb.system).run(q, v, t_end=0.1, h=0.01)),
+        ("no events", lambda: lv.prepare(mb.system, h=0.01).start(q, v)),
+        ("no events", lambda: lv.ensemble(mb.system, q0=[q, q], v0=v, t_end=0.1, h=0.01)),
+        ("in which nothing meets", lambda: slope(lv.prepare(mb.system), q, v, t_end=0.1, h=0.01)),
+    ):
+        with pytest.raises(lv.InputError, match=words):
+            run()
+    boxes = lv.Multibody(gravity=[0, 0, -G])
+    box = boxes.box("box", at=[0, 0, 0.3], size=[0.2, 0.2, 0.2], mass=1.0)
+    assert boxes.simulate(t_end=0.1, h=0.01)["box.position"][-1, 2] < 0.3  # before anybody says that it bounces
+    boxes.bounce(box, boxes.ground)
+    with pytest.raises(lv.InputError, match="box-ground bounce: bodies would pass through each other"):
+        boxes.simulate(t_end=0.1, h=0.01)
+    through = mb.simulate(t_end=0.1, h=0.01, events=())
+    assert through["ball.position"][-1, 2] == pytest.approx(0.1 - G * 0.1**2 / 2, abs=1e-12)
+
+
 def test_two_balls_slide_in_directions_of_their_own():
     """Each is slowed down by ``mu g`` and begins to spin about an axis across its way."""
     mb, events = lv.Multibody(gravity=[0, 0, -G]), []

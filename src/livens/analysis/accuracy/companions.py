@@ -116,7 +116,7 @@ class Family:
 
     def _made(self, factor: float) -> Rows | None:
         try:
-            made = execute(self._plan(factor), progress=False)
+            made = execute(self._plan(factor), events=(), progress=False)
         except IntegrationError:
             self.notes.append(f"with steps {factor:g} h the integration fails")
             return None
