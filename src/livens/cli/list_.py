@@ -52,21 +52,24 @@ def list_(
 
 def _problem_objects(name: str = "") -> list[dict[str, Any]]:
     from livens import problems, schemes
+    from livens.run.progress import Progress
 
-    found = []
-    for entry in [problems.entry(name)] if name else problems.all():
-        problem = problems.load(entry.name)
-        found.append(
-            {
-                "name": entry.name,
-                "summary": entry.summary,
-                "source": entry.source,
-                "options": dict(entry.options),
-                "kind": problem.system.kind,
-                "scheme": problem.scheme,
-                "schemes": schemes.fitting(problem.system),
-            }
-        )
+    found, asked = [], [problems.entry(name)] if name else problems.all()
+    with Progress("trying schemes", len(asked), unit="problems") as bar:
+        for entry in asked:
+            problem = problems.load(entry.name)
+            found.append(
+                {
+                    "name": entry.name,
+                    "summary": entry.summary,
+                    "source": entry.source,
+                    "options": dict(entry.options),
+                    "kind": problem.system.kind,
+                    "scheme": problem.scheme,
+                    "schemes": schemes.fitting(problem.system),
+                }
+            )
+            bar.update(len(found))
     return found
 
 
