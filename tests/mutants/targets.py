@@ -222,6 +222,7 @@ TARGETS = (
         5,
         (
             "unit/run/test_events.py",
+            "unit/run/test_landing.py",
             "unit/run/test_dense.py",
             "robustness/test_arguments.py",
             "robustness/test_resume.py",
@@ -233,7 +234,7 @@ TARGETS = (
         ("unit/analysis/test_verdicts.py", "robustness/test_not_a_number.py", "robustness/test_resume.py"),
     ),
     Target(("run/short.py",), 2, ("unit/run/test_short.py", "robustness/test_not_a_number.py")),
-    Target(("run/bounce.py",), 3, ("unit/run/test_bounce.py", "unit/run/test_landing.py")),
+    Target(("run/bounce.py",), 5, ("unit/run/test_bounce.py", "unit/run/test_landing.py")),
     Target(("run/resting.py",), 6, ("unit/run/test_landing.py",)),
     Target(("multibody/contacts/landing.py",), 4, ("unit/run/test_landing.py",)),
     # contacts and beams
@@ -339,7 +340,12 @@ TARGETS = (
             "claims/test_last_steps.py",
         ),
     ),
-    Target(("run/actions.py",), 2, ("unit/run/test_events.py", "robustness/test_arguments.py")),
+    Target(
+        ("run/actions.py",),
+        4,
+        ("unit/run/test_events.py", "unit/run/test_landing.py", "robustness/test_arguments.py"),
+    ),
+    Target(("models/kicks.py",), 3, ("unit/run/test_events.py",)),
     Target(
         ("analysis/accuracy/companions.py", "analysis/accuracy/witnesses.py"),
         2,

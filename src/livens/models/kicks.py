@@ -11,6 +11,9 @@ from livens.models.start import Here, Numbers
 from livens.models.summed import dynamics
 from livens.models.system import System
 
+#: A mass that is smaller than this part of the largest may stand for none.
+_HARDLY = 1e-10
+
 
 def kicked(system: System, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
     """The velocity behind the impulses of all constraints, ``M dv = -G^T P`` with ``G (v + dv) = 0``.
@@ -18,13 +21,12 @@ def kicked(system: System, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray
     It is the nearest one in the metric of the masses: a rod that is kicked beside its hinge turns as a rod does.
     """
     if system.large:
-        return v + _sparse(ElementNumbers(system, t, k), q, v)
+        return np.asarray(v + _sparse(ElementNumbers(system, t, k), q, v))
     here = Here(*Numbers(dynamics(system), t, k).at_start(q, v))
     n, m = system.n, system.m
     M, G = here.matrix[:n, :n], here.G
+    scale = _scale(M.diagonal(), G)
     matrix = np.block([[M, G.T], [G, np.zeros((m, m))]])
-    largest = np.abs(matrix).max(axis=1)
-    scale = 1 / np.sqrt(np.where(largest > 0, largest, 1.0))  # masses and lengths have any units
     right = np.concatenate([np.zeros(n), -here.g_rate.ravel()])
     found = np.linalg.lstsq(scale[:, None] * matrix * scale, scale * right, rcond=1e-12)[0]
     return np.asarray(v + (scale * found)[:n])
@@ -36,7 +38,17 @@ def _sparse(numbers: ElementNumbers, q: np.ndarray, v: np.ndarray) -> Any:
     from livens.models.sparse_rows import least_squares, regular_solution
 
     here, n = numbers.at_start(q, v), q.size
+    scale = _scale(here.M.diagonal(), here.G)
     matrix = sp.block_array([[here.M, here.G.T], [here.G, None]], format="csc")
-    right = np.concatenate([np.zeros(n), -here.g_rate])
+    matrix = sp.csc_matrix(sp.diags_array(scale) @ matrix @ sp.diags_array(scale))
+    right = scale * np.concatenate([np.zeros(n), -here.g_rate])
     found = regular_solution(matrix, right)
-    return (least_squares(matrix, right, n) if found is None else found)[:n]
+    return (scale * (least_squares(matrix, right, n) if found is None else found))[:n]
+
+
+def _scale(masses: np.ndarray, G: Any) -> np.ndarray:
+    """What makes masses one, and rows of constraints as long as that: both may have any units."""
+    largest = float(masses.max()) or 1.0
+    scale = 1 / np.sqrt(np.where(masses > _HARDLY * largest, masses, largest))
+    sizes = np.asarray(abs(G) @ scale)
+    return np.concatenate([scale, 1 / np.where(sizes > 0, sizes, 1.0)])

@@ -114,7 +114,7 @@ def settling(event: Event) -> bool:
 
 def afresh(events: Sequence[Event]) -> Afresh | None:
     """Who finds out what touches, if these are events of a mechanism in which bodies land on others."""
-    return next((e.afresh for e in events if isinstance(e, Touch) and e.afresh is not None), None)
+    return next((event.afresh for event in events if isinstance(event, Touch)), None)
 
 
 def stops_of(model: Any) -> tuple[Event, ...]:

@@ -61,3 +61,17 @@ def test_a_body_does_not_bounce_off_itself():
     with pytest.raises(lv.InputError, match="ball-ball bounce: a body does not bounce off itself"):
         mb.bounce(ball, ball)
     assert mb.simulate(t_end=0.02, h=1e-2).status == "complete"
+
+
+def test_a_spinning_ball_that_only_bounces():
+    """Friction takes two sevenths of what its lowest point moves by, and turns it as much as it pushes."""
+    mb, radius = lv.Multibody(), 0.1
+    ball = mb.sphere("ball", at=[0, 0, 0.3], radius=radius, mass=0.5)
+    velocity, omega = np.array([0.3, -0.2, -1.0]), np.array([4.0, -7.0, 11.0])
+    mb.start(ball, velocity=velocity, omega=omega)
+    run = mb.simulate(t_end=0.4, h=0.01, events=mb.bounce(ball, mb.ground, restitution=0.6, friction=9.0, lands=False))
+    slip = (velocity + np.cross(omega, [0, 0, -radius])) * [1, 1, 0]
+    push = -2 / 7 * slip + [0, 0, 1.6]
+    assert run["ball.velocity"][-1] == pytest.approx(velocity + push, abs=1e-10)
+    turned = np.cross([0, 0, -radius], push) / (0.4 * radius**2)
+    assert run["ball.omega"][-1] == pytest.approx(omega + turned, abs=1e-8)

@@ -330,6 +330,17 @@ def test_what_only_bounces_does_not_start_on_something(height, up, words):
     assert run["ball.position"][:, 2].min() > 0.1 - 1e-12
 
 
+def test_of_several_events_at_one_time_only_the_first_acts():
+    """Where another has changed what touches already, there is nothing left to do."""
+    mb, (hit, left, slips, turns) = placed(0.3, velocity=[0.5, 0, 0])
+    q, v = mb.started
+    states = {(0.0, 0.0): [], (1.0, 0.0): [left, turns], (1.0, 1.0): [left, slips]}
+    for (touching, sticking), acting in states.items():
+        changes = {"ball-ground bounce.touching": touching, "ball-ground bounce.sticking": sticking}
+        k = mb.system.parameter_vector(changes)
+        assert [event for event in (hit, left, slips, turns) if event.action(q, v, 0.0, k, 0.01)] == acting
+
+
 def test_events_that_are_not_given():
     """Without those of a place, what lies there would be held for ever; without any, bodies pass through each other."""
     mb, events = placed(0.3)
