@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from conftest import measured_order
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import livens as lv
 from livens import contacts
@@ -413,6 +415,53 @@ def test_what_lies_is_thrown_up(friction, by, speed):
     assert np.abs(height[run.t < 0.5] - 0.1).max() < 1e-15 and abs(height[-1] - 0.1) < 1e-15
     assert run["ball.velocity"][-1, 0] == pytest.approx(0.2 if not friction else 0.2 * 5 / 7, rel=1e-9)
     assert balance(run) < 1e-12
+
+
+def heights(times, kicks, restitution, h):
+    """Of a point that falls, bounces, lands and is kicked upwards or downwards: parabolas, one after the other."""
+    t, z, v, lies, found = 0.0, 0.0, 0.0, True, []
+    for until, kick in [*kicks, (times[-1] + 1.0, 0.0)]:
+        while True:
+            lands_at = np.inf if lies else t + (v + np.sqrt(max(v**2 + 2 * G * z, 0.0))) / G
+            end = min(until, lands_at)
+            inside = times[(times >= t) & (times < end)] - t
+            found += list(z + v * inside - (0 if lies else G / 2) * inside**2)
+            z, v, t = (0.0, 0.0, end) if lies else (z + v * (end - t) - G / 2 * (end - t) ** 2, v - G * (end - t), end)
+            if lands_at > until:
+                break
+            z, v = 0.0, -restitution * v
+            lies = 2 * v < 1e-3 * h * G
+            v = 0.0 if lies else v
+        v += kick
+        if lies and v < 0:  # against the ground
+            v = -restitution * v
+        lies = lies and 2 * v < 1e-3 * h * G
+        v = 0.0 if lies else v
+    return np.array(found)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.floats(-3, 3), st.floats(-2, 2)), min_size=4, max_size=4))
+def test_kicks_one_after_the_other(kicks):
+    """Of a ball without friction: along the ground they add up, and its height is that of a point."""
+    mb, bounces = placed(0.0)
+
+    def kick(when, up, along):
+        def action(v):
+            v = v.copy()
+            v[[0, 2]] += along, up
+            return {"v": v}
+
+        return lv.Event(lambda t: t - when, name=f"kick at {when}", action=action)
+
+    times = (0.3037, 0.4, 1.1037, 1.7219)
+    events = [kick(when, *one) for when, one in zip(times, kicks, strict=True)]
+    run = mb.simulate(t_end=3.0, h=0.01, events=[*bounces, *events])
+    up = heights(run.t, list(zip(times, [one[0] for one in kicks], strict=True)), 0.5, 0.01)
+    assert run["ball.position"][:, 2] - 0.1 == pytest.approx(up, abs=1e-7)
+    assert run["ball.velocity"][-1, 0] == pytest.approx(sum(along for _, along in kicks), abs=1e-12)
+    assert run["ball-ground bounce.normal"].min() > -1e-9
+    assert balance(run) < 1e-11
 
 
 def test_what_lies_is_pushed_along():
