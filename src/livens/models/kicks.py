@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from livens.models.element_numbers import ElementNumbers
-from livens.models.start import Here, Numbers
+from livens.models.start import HARDLY, Here, Numbers
 from livens.models.summed import dynamics
 from livens.models.system import System
-
-#: A mass that is smaller than this part of the largest may stand for none.
-_HARDLY = 1e-10
 
 
 def kicked(system: System, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
@@ -49,6 +46,6 @@ def _sparse(numbers: ElementNumbers, q: np.ndarray, v: np.ndarray) -> Any:
 def _scale(masses: np.ndarray, G: Any) -> np.ndarray:
     """What makes masses one, and rows of constraints as long as that: both may have any units."""
     largest = float(masses.max()) or 1.0
-    scale = 1 / np.sqrt(np.where(masses > _HARDLY * largest, masses, largest))
+    scale = 1 / np.sqrt(np.where(masses > HARDLY * largest, masses, largest))
     sizes = np.asarray(abs(G) @ scale)
     return np.concatenate([scale, 1 / np.where(sizes > 0, sizes, 1.0)])

@@ -25,7 +25,7 @@ from livens.models.system import System
 #: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
 _REGULAR = 1e-8
 #: A mass that is smaller than this part of the largest may stand for none.
-_HARDLY = 1e-10
+HARDLY = 1e-10
 #: Steps onto the constraints that are smaller than this, relative to the position, may be nothing but round-off.
 _ROUNDING = 1e-11
 #: Of many redundant constraints, at most this many are named.
@@ -112,7 +112,7 @@ def _regular_start(
 def _weights(A: np.ndarray, n: int) -> np.ndarray | None:
     """What makes all masses one, and the rows of constraints as long as that; None, if a coordinate has hardly any."""
     masses = A.diagonal()[:n]
-    if not np.all(masses > _HARDLY * masses.max()):
+    if not np.all(masses > HARDLY * masses.max()):
         return None
     weights = np.empty(len(A))
     weights[:n] = 1 / np.sqrt(masses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from livens.expressions.parameters import Namespace
 from livens.expressions.read import argument_names
 from livens.models.model import InitialState, Model
 from livens.models.system import System
-from livens.run.events import Afresh, Event, Impact
+from livens.run.events import Event, Impact, Touch, afresh, check_blows
 
 #: Parts of a state that an action may see and change.
 _PARTS = ("q", "v", "p", "x", "y")
@@ -39,12 +39,12 @@ def act(
     z: np.ndarray,
     parameters: Mapping[str, Any],
     h: float,
-    afresh: Afresh | None = None,
+    others: Sequence[Event] = (),
 ) -> Changed:
     """The state that the action of an event leads to, consistent and complete.
 
     Velocities that constraints do not allow are taken as a kick, which they answer with their impulses. Bodies that lie
-    on others are not held there: what touches behind the action is found out `afresh`.
+    on others are not held there: events of theirs, among the `others`, find out what touches behind the action.
 
     Energy that it brings in or takes out counts as supplied, so that the balance of the run stays closed. Parameters
     that nobody changes are those of the run's own `model`: the step may have been compiled for another one, with the
@@ -64,14 +64,17 @@ def act(
     start = model.start_from(moved)
     if "p" in said and "v" not in said and "v0" in start and "p0" not in start:
         raise InputError(f"the action of event '{name}' must change v, from which p follows here")
+    places = None if isinstance(event, Touch) else afresh(others)
     try:
-        if afresh is not None and said:
-            free = _start(model, moved, afresh.apart(new_k), t).values
-            settled = afresh.settled((values["q"], values["v"], k), (free["q"], free["v"], new_k), t, h)
+        if places is not None and said:
+            free = _start(model, moved, places.apart(new_k), t).values
+            settled = places.settled((values["q"], values["v"], k), (free["q"], free["v"], new_k), t, h)
             changes |= settled["parameters"]
             said["parameters"] = {**said.get("parameters", {}), **settled["parameters"]}
             new_k, moved = model.parameter_vector(changes), {**moved, "q": settled["q"], "v": settled["v"]}
         initial = _start(model, moved, new_k, t)
+        if "q" in said and not isinstance(event, Touch):  # blows change velocities alone
+            check_blows(others, initial.values["q"], initial.values["v"])
     except InputError as error:
         raise InputError(f"the action of event '{name}' at t = {t:.9g} leads nowhere: {error}") from None
     memory = compiled.scheme.memory(model, initial.values, new_k, t, h)

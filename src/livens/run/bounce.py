@@ -202,12 +202,12 @@ class _Blow:
         return Blow(self._gap, name, -1, False, self._struck, functools.partial(self._begins, name))
 
     def _begins(self, name: str, q: np.ndarray, v: np.ndarray) -> None:
-        """Bodies that touch at the start are not hit there: they would pass through each other."""
+        """Bodies that touch already are not hit there: they would pass through each other."""
         gap, normal, point = self._touch(q)
         if gap < -CLOSED:
-            raise InputError(f"{name}: the bodies overlap by {-gap:.3g} at the start: move them apart")
+            raise InputError(f"{name}: the bodies overlap by {-gap:.3g}: move them apart")
         if gap <= CLOSED and normal @ self._relative(q, v, normal, point)[0] <= 0:
-            raise InputError(f"{name}: the bodies touch at the start, and would pass through each other: use a contact")
+            raise InputError(f"{name}: the bodies touch already, and would pass through each other: use a contact")
 
     def _places(self, part: Part) -> list[int]:
         place = {name: i for i, name in enumerate(self._mechanism.system.coordinates)}

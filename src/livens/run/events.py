@@ -71,9 +71,16 @@ class Impact(Event):
 
 @dataclass(frozen=True)
 class Blow(Event):
-    """An event of bodies that bounce and never land: `check` refuses positions and velocities to start from."""
+    """An event of bodies that bounce and never land: `check` refuses positions and velocities to go on from."""
 
     check: Callable[[np.ndarray, np.ndarray], None] | None = None
+
+
+def check_blows(events: Sequence[Event], q: np.ndarray, v: np.ndarray) -> None:
+    """Refuse a state from which bodies that bounce would pass through each other."""
+    for event in events:
+        if isinstance(event, Blow) and event.check is not None:
+            event.check(q, v)
 
 
 class Afresh(Protocol):

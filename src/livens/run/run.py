@@ -258,7 +258,7 @@ class Run:
             before, plan = self._carry, self._plan
             made = act(
                 watch.event(event["name"]), event["name"], plan.model, self._compiled, before.t, before.z,
-                plan.parameters, plan.h, watch.afresh(event["name"]),
+                plan.parameters, plan.h, watch.events,
             )  # fmt: skip
             event["changes"] = made.said
             self._plan = _switched(plan, [event])

@@ -17,7 +17,7 @@ from livens.results.checkpoint import Checkpoint
 from livens.results.recorder import Recorder
 from livens.results.result import Result
 from livens.run.control import StepControl
-from livens.run.events import Blow, Event, afresh, given_again, names_of, stops_of, with_stops
+from livens.run.events import Blow, Event, afresh, check_blows, given_again, names_of, stops_of, with_stops
 from livens.run.first_step import first_step
 from livens.run.plan import Plan
 from livens.run.progress import preparing
@@ -126,13 +126,11 @@ def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
 
 def _touching(plan: Plan, events: Sequence[Event]) -> Plan:
     """The plan for a run whose bodies may lie on each other from its start on."""
-    places, checks = afresh(events), [event.check for event in events if isinstance(event, Blow)]
-    if places is None and not checks:
+    places = afresh(events)
+    if places is None and not any(isinstance(event, Blow) for event in events):
         return plan
     start = plan.model.start(plan.start, plan.k, plan.t0, plan.project, plan.redundant).values
-    for check in checks:
-        if check is not None:
-            check(start["q"], start["v"])
+    check_blows(events, start["q"], start["v"])
     if places is None:
         return plan
     found = places.begun((start["q"], start["v"], plan.k), plan.t0, plan.h, set(names_of(events)))

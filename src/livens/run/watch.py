@@ -18,7 +18,7 @@ from livens.errors import InputError
 from livens.models import observable
 from livens.results.dense import inside_function, polynomial
 from livens.results.record import Occurrence
-from livens.run.events import CLOSED, Afresh, Event, Impact, Touch, afresh, names_of, settling
+from livens.run.events import CLOSED, Event, Impact, names_of, settling
 
 #: Where functions are sampled within a step; the polynomial of a collocation method may bend more than a cubic.
 _OFTEN, _SELDOM = np.arange(1, 8) / 8, np.arange(1, 4) / 4
@@ -102,10 +102,6 @@ class Watch:
     def event(self, name: str) -> Event:
         """The event of this name."""
         return self.events[self._names.index(name)]
-
-    def afresh(self, name: str) -> Afresh | None:
-        """Who finds out what touches behind the action of an event; those of bodies that touch do so themselves."""
-        return None if isinstance(self.event(name), Touch) else afresh(self.events)
 
     # -- looking ------------------------------------------------------------------------------------------------------
     def found(self, steps: Steps) -> list[tuple[int, Occurrence]]:

@@ -315,7 +315,7 @@ def test_a_system_by_itself_sees_what_lies_on_something():
 
 
 @pytest.mark.parametrize(
-    ("height", "up", "words"), [(0.1, 0.0, "touch at the start"), (0.05, 0.0, r"overlap by 0\.05"), (0.1, 1.0, "")]
+    ("height", "up", "words"), [(0.1, 0.0, "touch already"), (0.05, 0.0, r"overlap by 0\.05"), (0.1, 1.0, "")]
 )
 def test_what_only_bounces_does_not_start_on_something(height, up, words):
     """It would not be hit there, but pass through; thrown up, it comes back."""
@@ -330,6 +330,17 @@ def test_what_only_bounces_does_not_start_on_something(height, up, words):
     run = mb.simulate(t_end=0.5, h=0.01, events=events)
     assert [event.t for event in run.events] == pytest.approx([2 / G, 4 / G], abs=1e-12)
     assert run["ball.position"][:, 2].min() > 0.1 - 1e-12
+
+
+def test_what_only_bounces_is_not_put_into_the_ground():
+    mb = lv.Multibody(gravity=[0, 0, -G])
+    ball = mb.sphere("ball", at=[0, 0, 1.0], radius=0.1, mass=1.0)
+    bounces = mb.bounce(ball, mb.ground, lands=False)
+    words = "action of event 'kick' at t = 0.5 leads nowhere: ball-ground bounce: the bodies overlap by"
+    with pytest.raises(lv.InputError, match=words):
+        mb.simulate(t_end=1.0, h=0.01, events=[*bounces, moved("q", [0, 0, -1.0])])
+    run = mb.simulate(t_end=1.0, h=0.01, events=[*bounces, moved("q", [0, 0, 1.0])])
+    assert run["ball.position"][-1, 2] > 0.1
 
 
 def test_of_several_events_at_one_time_only_the_first_acts():
